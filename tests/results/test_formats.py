@@ -108,6 +108,23 @@ def test_a_body_that_failed_has_its_good_states_at_their_times() -> None:
     np.testing.assert_array_equal(frame[frame.body == 1].momentum_x, one.momentum[:, 0])
 
 
+def test_unknown_energies_are_left_out_and_damaged_ones_are_not(many: ph.Ensemble) -> None:
+    """The store of a run with a field has no energies and no formula; a copy has them."""
+    momenta = many.momentum[0]
+    ph.ensemble(TOP, "imidm", momentum=momenta, dt=0.01, steps=20, every=5, out="run.zarr")
+    stored = ph.load("run.zarr")
+    assert not stored.has_energy
+    assert list(stored.to_dataframe().columns) == ["body", *COLUMNS[:-1]]
+    many.save("copy.zarr")
+    assert list(ph.load("copy.zarr").to_dataframe().columns) == ["body", *COLUMNS]
+    damaged = ph.load("copy.zarr")
+    for chunk in Path("copy.zarr/energy/c").rglob("*"):
+        if chunk.is_file():
+            chunk.unlink()
+    with pytest.raises(ph.InputError, match=r"copy.zarr is damaged: energy cannot be read"):
+        damaged.to_dataframe()
+
+
 def test_states_of_a_field_have_columns() -> None:
     @ph.states(wheel=[1.0, 2.0], heat=0.0)
     def spinning(R: Any, omega: Any, wheel: Any, heat: Any) -> Any:

@@ -133,6 +133,11 @@ class Ensemble:
                 return kinetic + self.known_bodies.energies(self.quaternion, np.zeros_like(self.momentum))
             return self.known_bodies.energies(self.quaternion, self.momentum)
 
+    @property
+    def has_energy(self) -> bool:
+        """True if energies are known: the bodies and their field are, or a file has energies."""
+        return self.bodies is not None
+
     def energy_of(self, i: int, chosen: np.ndarray) -> np.ndarray:
         """Energies of some states of body i; those of the other bodies are not computed."""
         if self.inertia is not None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import InputError
 from .. import one_body
 from ..ensemble import Ensemble
 from ..store import ensemble_store, file_format
@@ -68,13 +67,8 @@ def _of_ensemble(many: Ensemble) -> Iterator[dict[str, np.ndarray]]:
 
 def known(many: Ensemble) -> list[str]:
     """Names of the arrays beside the times; angular velocities and energies need the bodies and their field."""
-    names = [name for name in COLUMNS if name != "t"]
-    for name in ("omega", "energy"):
-        try:
-            getattr(many, name)
-        except InputError:
-            names.remove(name)
-    return names
+    unknown = {"t"} | (set() if many.bodies is not None else {"omega"}) | (set() if many.has_energy else {"energy"})
+    return [name for name in COLUMNS if name not in unknown]
 
 
 def _rows(many: Ensemble, bodies: range) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
