@@ -1,6 +1,7 @@
 """Shared set-up. Compiled code is kept in the ordinary cache folder, so that a second run compiles next to nothing."""
 
 import gc
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -21,6 +22,18 @@ hypothesis.settings.load_profile("same")
 # Compiling makes and drops millions of small objects among a million that stay: those of modules and collected tests.
 # With the usual thresholds the search for cycles took a quarter of the collection and 8 % of the tests that compile.
 gc.set_threshold(10_000, 20, 50)
+
+
+SLOW = frozenset(Path(__file__).with_name("slow.txt").read_text().splitlines())
+"""Tests that take long, by measured times (`tools/slow_tests.py`): `make test` leaves them to `make test-all`."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what the list of slow tests names, before tests are selected by their marks."""
+    for item in items:
+        if item.nodeid in SLOW:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_collection_finish() -> None:

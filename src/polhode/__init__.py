@@ -5,7 +5,7 @@ from . import _interrupt as _  # isort: skip  # noqa: F401 - first, for Ctrl-C w
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from . import actuators, fields, math, measurements, problems, tableaus, thermostats, vector
+from . import actuators, fields, formats, math, measurements, problems, tableaus, thermostats, vector
 from ._version import __version__
 from .errors import InputError, ResultWarning, StepError
 from .methods import Method, methods, mkrk
@@ -51,9 +51,11 @@ if TYPE_CHECKING:
     from .analysis.backward_error import modified_energy
     from .lie.kinematics import kinematics
     from .lie.strapdown import strapdown
+    from .translate.api import emit
     from .viewer import view
 
 _LAZY = {
+    "emit": "translate.api:emit",
     "jax": "jax",
     "kinematics": "lie.kinematics:kinematics",
     "lie": "lie",
@@ -89,9 +91,10 @@ __all__ = [
     "Body", "Chaos", "ChaosMap", "Covariance", "Ensemble", "Ephemeris", "Event", "Facets", "FinalState", "Fit",
     "Gradient", "InputError", "Lyapunov", "Method", "Orbit", "PeriodicBox", "Problem", "Propagator", "Reference",
     "Respa", "ResultWarning", "Sites", "State", "StepError", "Surd", "Tableau", "Tangent", "Trajectory", "Tumbling",
-    "VaryingBody", "__version__", "actuators", "batch_stepper", "chaos", "chaos_map", "controller", "ensemble",
-    "event", "exact", "fields", "fit", "gradient", "jax", "kinematics", "lie", "load", "lyapunov", "math",
-    "measurements", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim", "period", "plots", "potential",
-    "precession_angle", "problems", "propagator", "respa", "sites", "solve", "states", "stepper", "strapdown", "surd",
-    "tableaus", "thermostats", "torque", "total", "tumbling", "vector", "view", "warm", "where",
+    "VaryingBody", "__version__", "actuators", "batch_stepper", "chaos", "chaos_map", "controller", "emit",
+    "ensemble", "event", "exact", "fields", "fit", "formats", "gradient", "jax", "kinematics", "lie", "load",
+    "lyapunov", "math", "measurements", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim", "period",
+    "plots", "potential", "precession_angle", "problems", "propagator", "respa", "sites", "solve", "states",
+    "stepper", "strapdown", "surd", "tableaus", "thermostats", "torque", "total", "tumbling", "vector", "view",
+    "warm", "where",
 ]  # fmt: skip

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..numbers.dispatch import kernel
 from ..numbers.types import Number
+from ..numbers.written import run_text
 from .so3 import along, dot, scale
 
 Vectors = Any
@@ -19,7 +20,7 @@ Vectors = Any
 def unrolled_kernel(parameters: str, result: str, *lines: str, **space: Any) -> Callable[..., Any]:
     """Kernel ``def unrolled(parameters): lines; return result``; `space` holds the names used in them."""
     body = "".join(f"    {line}\n" for line in (*lines, f"return {result}"))
-    exec(f"def unrolled({parameters}):\n{body}", space)  # the text comes from this package only
+    run_text(f"def unrolled({parameters}):\n{body}", space)
     function: Callable[..., Any] = space["unrolled"]
     function.__module__ = __name__
     return kernel(function)

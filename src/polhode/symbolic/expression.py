@@ -18,6 +18,7 @@ from ..numbers import dispatch, primitives
 from ..numbers.derivatives import _derivative
 from ..numbers.dispatch import kernel, register
 from ..numbers.primitives import FUNCTIONS
+from ..numbers.written import run_text
 
 OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 COMPARISONS = {"lt": "<", "le": "<=", "eq": "==", "ne": "!="}
@@ -429,7 +430,7 @@ def compiled(text: str, constants: dict[str, Any], number: Callable[[Any], Any])
             space[name] = value.kernel(number)
         else:
             space[name] = value if isinstance(value, int) else number(value)
-    exec(text, space)  # the text comes from this package only: operators, primitives, names v*, k*
+    run_text(text, space)  # operators, primitives, names v*, k*
     *inner, outer = re.findall(r"^def (\w+)", text, re.MULTILINE)
     for name in (*inner, outer):
         space[name].__module__ = __name__

@@ -18,6 +18,7 @@ import numpy as np
 from ..errors import InputError
 from ..numbers.dispatch import kernel, noinline
 from ..numbers.nested import Nested, nested
+from ..numbers.written import run_text
 from .discrete_gradient import discrete_gradient
 from .expression import COMPARISONS, Expr, Summation, compiled, gradient, lift, ordered, source, symbol
 from .formula import Node, graph
@@ -189,7 +190,7 @@ class Total(Summation):
             f"    return ({sums})",
         ]
         space: dict[str, Any] = {"term": term, "nan": number("nan")}
-        exec("\n".join(lines), space)  # the text contains nothing of the user's
+        run_text("\n".join(lines), space)  # it contains nothing of the user's
         made: Callable[..., Any] = space["total"]
         made.__module__ = __name__
         return kernel(noinline(made))  # a method calls it several times in a step

@@ -211,6 +211,11 @@ def is_written_out(method: Method) -> bool:
 def check_alone(stepper: BatchStepper) -> None:
     """Refuse a field besides torques from a function, unless it is a heat bath."""
     field = stepper.bodies.field
+    if stepper.method.thermostat is not None:
+        raise InputError(
+            f"{stepper.method.name} takes torques as arrays; for torques from a function use "
+            "ph.thermostats.nose_hoover, a chain of all bodies together"
+        )
     if field is not None and not isinstance(field, BathField):
         raise InputError("a stepper with a field takes torques as arrays; add the field's torque to your function's")
 

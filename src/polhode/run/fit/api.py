@@ -96,6 +96,17 @@ def fit(
     Raises
     ------
     InputError : an argument is invalid, or there are fewer measurements than free numbers
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> truth = ph.Problem(ph.Body([1.0, 2.0, 2.5]), omega=[0.3, 1.0, 0.2])
+    >>> times = np.linspace(0.0, 5.0, 41)
+    >>> seen = ph.solve(truth, tol=1e-11, times=times).omega
+    >>> guess = ph.Problem(ph.Body([1.0, 2.0, 2.5]), omega=[0.25, 1.1, 0.25])
+    >>> found = ph.fit(guess, ph.measurements.rates(times, seen, sigma=1e-4), ["omega"])
+    >>> np.asarray(found.values["omega"]).round(6)
+    array([0.3, 1. , 0.2])
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")

@@ -34,6 +34,16 @@ class Fit:
     evaluations : motions computed
     solution : the motion at the times of the measurements
     starts : with several starting guesses, how they ended
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> truth = ph.Problem(ph.Body([1.0, 2.0, 2.5]), omega=[0.3, 1.0, 0.2])
+    >>> times = np.linspace(0.0, 5.0, 41)
+    >>> data = ph.measurements.rates(times, ph.solve(truth, tol=1e-11, times=times).omega, sigma=1e-4)
+    >>> found = ph.fit(truth, data, ["omega"])
+    >>> found.success, found.dof
+    (True, 120)
     """
 
     problem: Problem

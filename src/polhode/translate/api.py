@@ -1,0 +1,89 @@
+"""`ph.emit`: the step of a method as source text of another language."""
+
+from __future__ import annotations
+
+import keyword
+from typing import Any
+
+from ..errors import InputError
+from ..methods import Method, methods
+from ..physics import library
+from ..physics.fields import Field
+from ..physics.problem import Problem
+from .interface import interface
+from .printers.base import Printer
+from .printers.c import C, Cpp, Cuda
+from .printers.javascript import JavaScript
+from .printers.rust import Rust
+from .printers.wgsl import Wgsl
+from .self_test import trial
+from .source import Untranslatable
+from .writing import written
+
+LANGUAGES: dict[str, type[Printer]] = {
+    "c": C,
+    "c++": Cpp,
+    "cuda": Cuda,
+    "rust": Rust,
+    "javascript": JavaScript,
+    "wgsl": Wgsl,
+}
+"""Printers by the names of their languages."""
+
+ALIASES = {"cpp": "c++", "cxx": "c++", "js": "javascript", "rs": "rust", "cu": "cuda"}
+
+EXAMPLE = "free_body"
+"""The problem whose body and start an emitted method has if none is given."""
+
+
+def language(to: str) -> type[Printer]:
+    """The printer of a language."""
+    name = ALIASES.get(to.lower(), to.lower())
+    if name not in LANGUAGES:
+        raise InputError(f"to must be one of {', '.join(LANGUAGES)}; got {to!r}")
+    return LANGUAGES[name]
+
+
+def emit(
+    method: str | Method,
+    problem: Problem | str | Field | None = None,
+    to: str = "c",
+    *,
+    name: str = "polhode",
+    dt: float | None = None,
+) -> str:
+    """Return one step of a method as source text of another language, without dependencies.
+
+    Parameters
+    ----------
+    method : a name, alias or expression, or a Method
+    problem : the body, field and start: a Problem or the name of one; or a field only. Default: a free body
+    to : the language: "c", "c++", "cuda", "rust", "javascript", "wgsl" (single precision)
+    name : prefix of the functions, such as polhode_step
+    dt : step of the self-test in the text; by default the body turns by 0.05 radians in it
+
+    The text is translated from the Python kernel of the method and computes the same numbers. Its comment states the
+    declaration of the method, the arguments with their frames, and how to run the self-test.
+    """
+    how = methods[method] if isinstance(method, str) else method
+    printer = language(to)()
+    if not name.isidentifier() or keyword.iskeyword(name) or not name.isascii():
+        raise InputError(f"name must be an identifier, such as polhode; got {name!r}")
+    try:
+        made = interface(how, _problem(problem), name, printer.epsilon, printer.has_fma)
+    except Untranslatable as fault:
+        raise InputError(f"{how.name} cannot be emitted: {fault}") from None
+    return written(made, printer, trial(made, dt))
+
+
+def _problem(given: Any) -> Problem:
+    if isinstance(given, Problem):
+        return given
+    if given is None:
+        return library.get(EXAMPLE)
+    if isinstance(given, str):
+        return library.get(given)
+    if isinstance(given, Field):
+        free = library.get(EXAMPLE)
+        return Problem(free.body, given, attitude=free.quaternion, momentum=free.momentum)
+    raise InputError(f"problem must be a Problem, the name of one, or a field; got {given!r}")

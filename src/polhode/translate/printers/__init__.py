@@ -1,0 +1,1 @@
+"""Printers of translated functions, one for each language."""
