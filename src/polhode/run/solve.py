@@ -241,7 +241,7 @@ def _statistics(
     from .ensemble.api import ensemble
 
     to_tolerance = shared["tol"] is not None or shared["step_tol"] is not None
-    chosen = {} if to_tolerance or shared["times"] is not None else {"every": every}
+    chosen: dict[str, Any] = {} if to_tolerance or shared["times"] is not None else {"every": every}
     many = ensemble(
         problem, method=None if to_tolerance else method, **shared, **chosen, statistics=statistics, progress=False
     )
