@@ -40,7 +40,7 @@ def read_paper(app, page, source):
 
 
 def setup(app):
-    """Write the generated pages before Sphinx looks for sources; prepare docstrings and the paper when it reads them."""
+    """Write the generated pages before Sphinx looks for sources; prepare docstrings and the paper as it reads them."""
     app.connect("autodoc-process-docstring", docstrings.separate, priority=400)  # before napoleon
     app.connect("builder-inited", lambda app: generate.write(HERE))
     app.connect("source-read", read_paper)
