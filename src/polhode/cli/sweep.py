@@ -30,7 +30,7 @@ COLUMNS = "quantity", "value", "remark"
 @app.command("sweep", epilog=SWEEP_HELP)
 @guarded
 def sweep_command(
-    file: Annotated[Path, typer.Argument(help="A TOML file with the problem, the run and the varied quantities.")],
+    file: Annotated[Path, typer.Argument(help="A TOML file: a problem file with a table of the quantities that vary.")],
     out: Annotated[Path | None, typer.Option(help="The .zarr store to write (default: FILE with .zarr).")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted sweep.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing store.")] = False,
@@ -62,7 +62,7 @@ def sweep_command(
     sweep = library.read(file, allow_code)
     if dry_run:
         return _say(sweep, unit)
-    path = out or file.with_suffix(".zarr")
+    path = out or sweep.file or file.with_suffix(".zarr")
     return _run(sweep, path, resume, overwrite, scheduler, unit)
 
 
