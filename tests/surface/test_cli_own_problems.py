@@ -11,6 +11,7 @@ import pytest
 import polhode as ph
 from commands import good, polhode, refused
 from polhode.cli.console import duration
+from polhode.cli.problem import method_names, problem_names
 
 pytestmark = pytest.mark.usefixtures("in_a_folder")
 
@@ -215,3 +216,21 @@ def test_doctor_sees_a_fault(monkeypatch):
     assert result.exit_code == 1
     assert "FAILED: free_body" in result.stdout
     assert "please report" in result.stdout
+
+
+# --- sweeps and completion --------------------------------------------------------------------------
+
+
+def test_a_sweep_of_a_problem_file_as_json():
+    Path("many.toml").write_text(FREE + "[grid]\nomega.x = [0.4, 0.5]\n", "utf-8")
+    plan = json.loads(good("sweep", "many.toml", "--dry-run", "--json"))
+    assert (plan["bodies"], plan["varied"], plan["steps"]) == (2, ["omega.x"], 10)
+    found = json.loads(good("sweep", "many.toml", "--json"))
+    assert (found["bodies"], found["failed"], found["file"]) == (2, [], "many.zarr")
+    assert ph.load("many.zarr").quaternion.shape[1] == 2
+
+
+def test_completion():
+    assert problem_names("fast") == ["fast_top"]
+    assert "mine.toml" in problem_names("m")
+    assert method_names("imid") == [name for name in ph.methods if name.startswith("imid")]

@@ -18,6 +18,7 @@ from ..methods import methods as registry
 from ..methods.record import formatted
 from ..symbolic.latex import plain
 from .console import EXAMPLE, AsJson, app, count, examples, guarded, print_json, print_lines
+from .problem import method_names
 
 KINDS: dict[str, Callable[[Method], bool]] = {
     "stochastic": lambda m: m.noise is not None,
@@ -51,7 +52,10 @@ METHODS_HELP = examples(
 @app.command("methods", epilog=METHODS_HELP)
 @guarded
 def methods_command(
-    name: Annotated[str | None, typer.Argument(help="Show this method in full: a name, alias or expression.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Show this method in full: a name, alias or expression.", autocompletion=method_names),
+    ] = None,
     kind: Annotated[str | None, typer.Option(help=f"List only methods of one kind: {', '.join(TITLES)}.")] = None,
     takes: Annotated[
         str | None, typer.Option(help=f"List only methods that take this kind of field: {', '.join(NEEDS)}.")

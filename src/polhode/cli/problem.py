@@ -8,11 +8,29 @@ from typing import Annotated, Any
 
 import typer
 
+from ..methods import methods as registry
 from ..physics import library
 from ..physics.problem import Problem
 
+
+def problem_names(incomplete: str) -> list[str]:
+    """Names that complete a word: named problems, and problem files of the current folder."""
+    files = [path.name for path in sorted(Path().glob("*.toml"))]
+    return [name for name in (*library.names(), *files) if name.startswith(incomplete)]
+
+
+def method_names(incomplete: str) -> list[str]:
+    """Names of methods that complete a word."""
+    return [name for name in registry if name.startswith(incomplete)]
+
+
 ProblemName = Annotated[
-    str, typer.Argument(metavar="PROBLEM", help="A named problem (see `polhode problems`) or a problem file (.toml).")
+    str,
+    typer.Argument(
+        metavar="PROBLEM",
+        help="A named problem (see `polhode problems`) or a problem file (.toml).",
+        autocompletion=problem_names,
+    ),
 ]
 AllowCode = Annotated[
     bool, typer.Option("--allow-code", help="Allow a problem file to run the Python files that it names.")

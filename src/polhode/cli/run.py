@@ -34,7 +34,7 @@ from .console import (
     small,
     stop,
 )
-from .problem import AllowCode, ProblemName, given
+from .problem import AllowCode, ProblemName, given, method_names
 from .states import DRIFTS, print_state, state_facts
 
 if TYPE_CHECKING:
@@ -67,7 +67,11 @@ def run_command(
     method: Annotated[
         str | None,
         typer.Option(
-            "--method", "-m", help="Method name, alias or expression; see `polhode methods`.", rich_help_panel=STEPS
+            "--method",
+            "-m",
+            help="Method name, alias or expression; see `polhode methods`.",
+            rich_help_panel=STEPS,
+            autocompletion=method_names,
         ),
     ] = None,
     dt: Annotated[
