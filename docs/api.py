@@ -32,7 +32,8 @@ SHELVES = {
     "results": (
         "Results",
         "What a run returns, and how to keep and see it.",
-        ["Trajectory", "Ensemble", "FinalState", "State", "Event", "event", "load", "view", "plots", "InputError",
+        ["Trajectory", "Ensemble", "FinalState", "State", "Event", "event", "load", "formats", "view",
+         "view_many", "view_live", "animate", "plots", "InputError",
          "StepError", "ResultWarning"],
     ),
     "analysis": (
@@ -50,7 +51,7 @@ SHELVES = {
     "methods": (
         "Methods",
         "Integrators and how to make new ones. Each has a page in [all methods](../methods/index.md).",
-        ["methods", "Method", "mkrk", "Tableau", "tableaus", "surd", "Surd", "Propagator", "Respa"],
+        ["methods", "Method", "emit", "mkrk", "Tableau", "tableaus", "surd", "Surd", "Propagator", "Respa"],
     ),
     "spaces": (
         "Other spaces",
