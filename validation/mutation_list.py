@@ -212,8 +212,8 @@ MUTATIONS = [
         ("herpolhode-ring", "run/poinsot.py", "twice * middle < square", "twice * middle > square", "test_poinsot.py",
          "ring"),
         ("store-units", "results/store/file_format.py", '"rad T^-1"', '"deg T^-1"', "test_trajectory.py", "units_fit"),
-        ("drift-of-norm", "results/observables.py", "axis=-1), length - first[2]",
-         "axis=-1), length - length[-1]", "test_trajectory.py", "drift"),
+        ("drift-of-norm", "results/observables.py", "length(turned), size - first[2]",
+         "length(turned), size - size[-1]", "test_trajectory.py", "drift"),
         ("log-spacing", "config/sampling.py", "np.geomspace(self.begin", "np.linspace(self.begin", "test_sweep.py", "grid"),
     )
 ]  # fmt: skip

@@ -77,7 +77,7 @@ LIARS = {
         ("fem", "nmb", "strang(rot123)", "saba2c(dmv4)", "rot123", "baoab(rot123)"),
         (checks.check_needs, checks.check_order, checks.check_cost),
     ),
-    "asks": Liars(ASKING, (checks.check_asks, checks.check_order)),
+    "asks": Liars(ASKING, (checks.check_asks, checks.check_order, checks.check_extended)),
     "linear_bodies": Liars(("fem", "rot123", "obabo(rot123)", "baoab(dmv4)"), (checks.check_bodies,)),
     "flat_bodies": Liars(("fem", "mv_explicit"), (checks.check_bodies,)),
     "increments": Liars(("fem", "rot123"), (checks.check_increments,)),
@@ -101,6 +101,8 @@ LIARS = {
         ("fem", "baoab(rot123)", "obabo(dmv4)", "bussi(rot123)"),
         (checks.check_drawn, checks.check_weak_order, checks.check_measure),
     ),
+    "thermostat": Liars(("fem", "nose_hoover(rot123)"), (checks.check_extended,)),
+    "states": Liars(("fem", "nose_hoover(rot123)"), (checks.check_extended,)),
     "estimated": Liars(("fem", "cf4", "verner87"), (checks.check_estimated,)),
     "symplectic_defect": Liars(("rot123", "imidm", "fem"), (checks.check_symplectic_defect,)),
 }
@@ -145,6 +147,7 @@ QUERIES = {
     queries.MotionSeries: {"order": 3, "of": queries.SERIES},
     queries.DiscreteGradient: {"use": queries.USES},
     queries.HeatBath: {},
+    queries.ChainStart: {"links": 3},
 }
 """All kinds of queries with their fields: a number to try, or the words that are allowed."""
 
@@ -249,6 +252,25 @@ def false_noises(method):
     return lies
 
 
+def false_thermostats(method):
+    """Another number of links, other orders of the extended energy, the opposite about the measure."""
+    honest = method.thermostat
+    if honest is None:
+        return {"that of another": ph.methods["nose_hoover(rot123)"].thermostat}
+    lies = {"missing": None, "the opposite": honest._replace(extended_measure=not honest.extended_measure)}
+    lies["unsaid"] = honest._replace(extended_measure=None)
+    for name in ("links", "extended_energy", "extended_energy_free"):
+        others = {"one more": getattr(honest, name) + 1, "one less": getattr(honest, name) - 1, "NaN": math.nan}
+        lies |= {f"{name}, {kind}": honest._replace(**{name: value}) for kind, value in others.items()}
+    return lies
+
+
+def false_states(method):
+    """None, those of another chain, and in another order."""
+    other = {"those of another": ph.methods["nose_hoover(rot123,4)"].states}
+    return other | ({"missing": (), "backwards": method.states[::-1]} if method.states else {})
+
+
 def false_formulas(method):
     honest = ph.methods["imidm"].symplectic_defect
     if not method.symplectic_defect:
@@ -275,6 +297,8 @@ MADE = {
     "sequence": false_sequences,
     "drift": lambda m: missing_or(m, "drift", another=ph.methods["rot132"]),
     "noise": false_noises,
+    "thermostat": false_thermostats,
+    "states": false_states,
     "estimated": false_estimates,
     "symplectic_defect": false_formulas,
 }

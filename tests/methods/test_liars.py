@@ -60,6 +60,12 @@ def demanding(h, t, y, system, torque):
     return torque(t, y[0], y[1], system, "more than is given")
 
 
+def forgetting(h, t, y, system, torque):
+    """A step of body and chain that forgets the energy of the chain."""
+    (q, m, memory), residual = ph.methods["nose_hoover(rot123)"].build(h.__class__)(h, t, y, system, torque)
+    return (q, m, (0 * memory[0], *memory[1:])), residual
+
+
 def resting(h, t, y, system, torque):
     """A step that does nothing."""
     return y, 0 * h
@@ -84,6 +90,7 @@ FAULTY = {
     checks.check_drawn: ("baoab(rot123)", resting),
     checks.check_weak_order: ("baoab(rot123)", resting),
     checks.check_measure: ("baoab(rot123)", resting),
+    checks.check_extended: ("nose_hoover(rot123)", forgetting),
 }
 """For each check an honest method, and a step without what it declares."""
 

@@ -135,7 +135,7 @@ def test_states_as_tables():
     rows = table("run.csv")
     assert [float(row["t"]) for row in rows] == [0.0, 2.5, 5.0]
     last = ph.load("run.zarr").last()
-    assert [float(rows[-1][f"q{x}"]) for x in "wxyz"] == last.quaternion[-1].tolist()
+    assert [float(rows[-1][f"quaternion_{x}"]) for x in "wxyz"] == last.quaternion[-1].tolist()
     assert [float(rows[-1][f"omega_{x}"]) for x in "xyz"] == last.omega[-1].tolist()
     assert "exists" in refused("run", "mine.toml", "--csv", "run.csv")
     good("export", "run.zarr", "again.csv")

@@ -20,6 +20,7 @@ import mpmath
 
 from ..kernels.so3 import add, cross, mul, sub, times, unit
 from ..methods import Method
+from ..methods.combinators.nose_hoover import chain_states
 from ..methods.queries import ChainStart
 from ..numbers.multiprecision import number
 from ..run.integrator import torque_kernel
@@ -202,6 +203,8 @@ def _is_bound(method: Method) -> bool:
 def check_extended(method: Method, starts: Sequence[int] = ALL_STARTS) -> list[str]:
     """A thermostat is declared if one is asked for, and only then; its energy and measure are as declared."""
     declared, asked = method.thermostat, method.asks.find(ChainStart)
+    if method.states != (() if declared is None else chain_states(declared.links)):
+        return [f"declares the states {method.states}, which are not those of its chain"]
     if declared is None:
         return ["asks for a thermostat, but declares none"] if asked else []
     if asked is None or asked.links != declared.links:

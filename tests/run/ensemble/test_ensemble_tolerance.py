@@ -233,7 +233,7 @@ def with_method(monkeypatch):
 
     def use(name):
         for module in (api, task):
-            monkeypatch.setattr(module, "adaptive_method", lambda field, tolerance, device: ph.methods[name])
+            monkeypatch.setattr(module, "adaptive_method", lambda *given: ph.methods[name])
 
     return use
 

@@ -41,7 +41,7 @@ CONSTANTS = 3
 """Numbers at the end of the memory: kT, tau and the degrees of freedom."""
 
 
-def _states(links: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
+def chain_states(links: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
     """What a run keeps of the chain: its energy, the positions and the velocities of its links."""
     return (CHAIN_ENERGY, ()), ("chain_position", (links,)), ("chain_velocity", (links,))
 
@@ -179,7 +179,7 @@ def nose_hoover(
         order_free=min(2, base.order_free), symmetric=base.symmetric, symplectic=False, poisson=False,
         implicit=base.implicit, solves=base.solves, torque_evals=base.torque_evals, torque_at=base.torque_at,
         conserves=(), needs=base.needs, asks=base.asks & ChainStart(length),
-        memory=sum(math.prod(shape) for _, shape in _states(length)) + CONSTANTS, states=_states(length),
+        memory=sum(math.prod(shape) for _, shape in chain_states(length)) + CONSTANTS, states=chain_states(length),
         before=lambda number: _filling(length),
         thermostat=Thermostat(length, *_energies(base, weights.order), _keeps_measure(base)),
         linear_bodies=base.linear_bodies, flat_bodies=base.flat_bodies, cite="kamberaj2005",
