@@ -43,7 +43,7 @@ def export_command(
     if path is None:
         if not to:
             raise InputError("give the name of the new file, or --to gif, mp4 or glb")
-        path = source.with_suffix(f".{to}")
+        path = source.with_name(f"{source.name.removesuffix(source.suffix)}.{to}")
     if path.suffix.lower() in SUFFIXES:
         if to and path.suffix.lower() != f".{to}":
             raise InputError(f"--to {to} does not fit the name {path}; leave one of them out")

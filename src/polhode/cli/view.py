@@ -43,8 +43,8 @@ def view_command(
     """Write a self-contained HTML page that shows the rotating body in a browser, without network access."""
     from ..viewer import view
 
-    target = out or files[0].with_suffix(".html")
     found = load(files[0])
+    target = out or files[0].with_suffix(".html")
     if isinstance(found, Ensemble):
         if len(files) > 1 or mesh is not None:
             raise InputError(f"{files[0]} holds an ensemble; it is shown alone, without --mesh")
