@@ -267,7 +267,18 @@ def test_the_command_line_starts_without_heavy_modules():
 
 def test_readme_commands_exist():
     commands = re.findall(r"^polhode (\w+)", README.read_text(), re.MULTILINE)
-    assert set(commands) == {"methods", "problems", "body", "init", "run", "export", "exact", "sweep", "compare"}
+    assert set(commands) == {
+        "methods",
+        "problems",
+        "body",
+        "init",
+        "run",
+        "export",
+        "exact",
+        "sweep",
+        "emit",
+        "compare",
+    }
 
 
 def test_exact(tmp_path):

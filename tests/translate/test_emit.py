@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import polhode as ph
-from foreign_compilers import in_javascript, self_test
+from foreign_compilers import in_javascript, on_webgpu, self_test
 from polhode.kernels.loops import stepping
 from polhode.numbers import floats
 from polhode.run.integrator import start, state_space, torque_kernel
@@ -79,7 +79,7 @@ def test_other_compiled_languages_do_too(name, language, tmp_path):
         assert self_test(ph.emit(method, problem, language), language, tmp_path) == in_python(method, problem, dt)
 
 
-@pytest.mark.parametrize("name", slow_unless(FAST, [*NAMES, *COMPOSED]))
+@pytest.mark.parametrize("name", slow_unless(("abm4", "jacobi"), [*NAMES, *COMPOSED]))
 def test_javascript_differs_by_the_rounding_of_its_functions_only(name, tmp_path):
     method = ph.methods[name]
     for problem in problems_for(method):
@@ -87,6 +87,33 @@ def test_javascript_differs_by_the_rounding_of_its_functions_only(name, tmp_path
         expected = in_python(method, problem, step_in(text))
         gap = np.abs(np.subtract(self_test(text, "javascript", tmp_path), expected)).max()
         assert gap <= 2 * STEPS * EPSILON * max(1, *map(abs, expected))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAST)
+def test_cuda_on_the_host_equals_the_python_kernel_to_the_bit(name, tmp_path):
+    method = ph.methods[name]
+    for problem in problems_for(method):
+        dt = step_in(ph.emit(method, problem))
+        assert self_test(ph.emit(method, problem, "cuda"), "cuda", tmp_path) == in_python(method, problem, dt)
+
+
+ON_WEBGPU = [name for name in NAMES if not ph.methods[name].memory and name != "jacobi"]
+
+
+@pytest.mark.parametrize("name", slow_unless(("akw",), ON_WEBGPU))
+def test_wgsl_agrees_to_single_precision(name):
+    method = ph.methods[name]
+    for problem in ("free_body", "heavy_top")[: 1 + method.takes("potential")]:
+        failed, reached, stated = on_webgpu(ph.emit(method, problem, "wgsl"))
+        assert failed == 0
+        assert np.abs(np.subtract(reached, stated)).max() <= 100 * 2.0**-23 * max(1, *map(abs, stated))
+
+
+@pytest.mark.parametrize("name", ["jacobi", "compensated(dmv4)"])
+def test_wgsl_refuses_methods_that_need_exact_rounding(name):
+    with pytest.raises(ph.InputError, match="to the bit, which WGSL does not guarantee"):
+        ph.emit(name, to="wgsl")
 
 
 def test_a_method_without_a_step_is_refused():
@@ -152,7 +179,15 @@ def test_loops_stay_loops_and_the_comment_states_the_declaration():
     text = ph.emit("akw", "fast_top")
     assert "for (int pass" in text
     assert len(text.splitlines()) < 500
-    for part in ("Declared: order 2, symmetric", "Krysl", "scalar first", "gravity(mgl=20.0)", "20.0", "-ffp-contract"):
+    for part in (
+        "Declared: order 2, symmetric, implicit",
+        "with a potential linear in R: energy",
+        "Krysl",
+        "scalar first",
+        "gravity(mgl=20.0)",
+        "20.0",
+        "-ffp-contract",
+    ):
         assert part in text
 
 
@@ -178,6 +213,8 @@ def test_what_cannot_be_emitted_is_refused_in_one_sentence():
         ph.emit("baoab(jacobi)", ph.Problem(body, ph.fields.heat_bath(kT=1.0, friction=0.1), omega=[1, 0, 0]))
     with pytest.raises(ph.InputError, match=r"to must be one of c, c\+\+, .*; got 'fortran'"):
         ph.emit("akw", to="fortran")
+    with pytest.raises(ph.InputError, match="dt must be"):
+        ph.emit("akw", dt=math.nan)
     with pytest.raises(ph.InputError, match="name must be an identifier"):
         ph.emit("akw", name="my step")
     with pytest.raises(ph.InputError, match="must be a Problem, the name of one, or a field; got 3"):

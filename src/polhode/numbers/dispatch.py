@@ -167,7 +167,7 @@ def by_halves(plain: Callable[..., Any]) -> Callable[..., Any]:
     def overload(workspace: Any, k: int) -> Any:
         return plain(workspace, k)
 
-    OVERLOADS.append((overload, lambda workspace, k: _HALVERS[0](plain, workspace) if _HALVERS else plain))
+    OVERLOADS.append((overload, lambda workspace, k: _HALVERS[0](plain, workspace)))
     return overload
 
 

@@ -130,8 +130,10 @@ class Expressions:
                 if not (isinstance(left, Static) and isinstance(right, Static)):
                     raise Untranslatable(f"{name_of(self.source)} asks whether a number is an object")
                 one: Value = Static((left.value is right.value) == isinstance(op, ast.Is))
-            else:
+            elif type(op) in COMPARISONS:
                 one = comparison(COMPARISONS[type(op)], left, right)
+            else:
+                raise Untranslatable(f"{name_of(self.source)} uses {ast.unparse(node)}, which has no translation")
             result, left = logic("&&", result, one), right
         return result
 

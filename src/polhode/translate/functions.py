@@ -6,12 +6,9 @@ import ast
 import functools
 import inspect
 import types
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..numbers import primitives as generic
-from ..numbers.dispatch import NO_FMA, OVERLOADS
-from . import primitives
 from .expressions import DynamicIndex, Expressions, is_place, reads
 from .nodes import (
     ARRAY,
@@ -37,7 +34,7 @@ from .nodes import (
     ref,
     tup,
 )
-from .reserved import RESERVED
+from .reserved import free_name
 from .source import Untranslatable, assigned, counting_parameters, definition, name_of
 from .values import (
     converted,
@@ -46,77 +43,17 @@ from .values import (
     item,
     joined,
     length,
+    lifted,
     of_type,
     stored_type,
     type_of,
-    witness,
 )
+
+if TYPE_CHECKING:
+    from .program import Program
 
 LONGEST_UNROLLED = 64
 """Passes of a loop that may be written out one after the other."""
-
-
-class Program:
-    """The functions of a program, in the order in which they must be defined."""
-
-    def __init__(self, epsilon: float, has_fma: bool, more: dict[Any, Callable[..., Value]]) -> None:
-        self.functions: list[Function] = []
-        self.exact_roundings: set[str] = set()
-        """Names of the kernels that rely on the rounding of each operation."""
-        self._made: dict[Any, Function] = {}
-        self._names: set[str] = set()
-        self._primitives = primitives.table(epsilon, has_fma) | more
-        self._translators = {made for made in self._primitives.values() if made not in NO_FMA}
-        self._choices: dict[Any, Callable[..., Any]] = {}
-
-    def chosen(self, function: Any, arguments: list[Value]) -> Any:
-        """The kernel that an overloaded one stands for with these arguments, or a primitive's translation."""
-        if len(self._choices) < len(OVERLOADS):
-            self._choices = dict(OVERLOADS)
-        while True:
-            if function in self._primitives:
-                function = self._primitives[function]
-            elif function in self._choices:
-                function = self._choices[function](*map(witness, arguments))
-            else:
-                return function
-
-    def is_primitive(self, function: Any) -> bool:
-        """Whether this is the translation of a primitive."""
-        return function in self._translators
-
-    def function(self, source: Any, kinds: tuple[Type, ...], called: str = "") -> Function:
-        """The function for a kernel and the types of its arguments; `called` is its name where it is called."""
-        key = source, kinds
-        if key not in self._made:
-            if source in NO_FMA:
-                self.exact_roundings.add(source.__name__)
-            made = Translation(self, source, kinds).made()
-            made.name = self.unique(_readable(source, called), source)
-            self._made[key] = made
-            self.functions.append(made)
-        return self._made[key]
-
-    def unique(self, name: str, source: Any = None) -> str:
-        """A name that no other function has."""
-        if name in RESERVED:
-            name = f"{getattr(source, '__module__', '').rpartition('.')[2]}_{name}"
-        return free_name(name, self._names, "_")
-
-
-def free_name(name: str, taken: set[str], joint: str) -> str:
-    """The name, with a number if it is taken or reserved; it is taken then."""
-    candidate, i = name, 2
-    while candidate in taken or candidate in RESERVED:
-        candidate, i = f"{name}{joint}{i}", i + 1
-    taken.add(candidate)
-    return candidate
-
-
-def _readable(source: Any, called: str) -> str:
-    """The name of a function: its own, unless it was made from text and has none."""
-    name = getattr(source, "__name__", "function").strip("_")
-    return called.strip("_") if name in ("unrolled", "<lambda>") and called.isidentifier() else name.strip("<>")
 
 
 class Translation(Expressions):
@@ -265,7 +202,7 @@ class Translation(Expressions):
             return
         kind = type_of(value)
         if isinstance(value, Node) and value.type == ARRAY:
-            self.bindings[name] = value
+            self._rebind(name, value)
             return
         if name in self.pinned:
             var = self.pinned[name]
@@ -274,7 +211,7 @@ class Translation(Expressions):
         if self.depth:
             kind = stored_type(kind)
         if not is_stored(kind):
-            self.bindings[name] = value
+            self._rebind(name, value)
             return
         old = self.bindings.get(name)
         if isinstance(old, Node) and old.op == "ref" and old.type == kind and not old.data.is_parameter:
@@ -283,6 +220,12 @@ class Translation(Expressions):
             var = Var(self._unique(name), kind)
         self.body.append(Assign(var, converted(self._readable_as(value, kind), kind)))
         self.bindings[name] = ref(var)
+
+    def _rebind(self, name: str, value: Value) -> None:
+        """Bind a name to something that is not stored; on some paths only, it must be what it was."""
+        if self.depth and name in self.bindings and type_of(self.bindings[name]) != type_of(value):
+            raise Untranslatable(f"{name_of(self.source)} gives {name} different meanings on different paths")
+        self.bindings[name] = value
 
     # --- branches and loops -------------------------------------------------------------------------
 
@@ -333,6 +276,8 @@ class Translation(Expressions):
             raise Untranslatable(
                 f"{name_of(self.source)} loops over {ast.unparse(iterated)}; only ranges have a translation"
             )
+        if node.orelse or len(iterated.args) > 2 or not isinstance(node.target, ast.Name):
+            raise Untranslatable(f"{name_of(self.source)} uses a loop of a kind that has no translation")
         ends = [self.value(x) for x in iterated.args]
         first, end = (Static(0), ends[0]) if len(ends) == 1 else ends
         saved = self._snapshot()
@@ -410,6 +355,9 @@ class Translation(Expressions):
         return self._called(function, arguments, node.func.id if isinstance(node.func, ast.Name) else "")
 
     def _called(self, function: Any, arguments: list[Value], called: str) -> Value:
+        missing = function.__code__.co_argcount - len(arguments)
+        if missing > 0:
+            arguments = [*arguments, *map(lifted, (function.__defaults__ or ())[-missing:])]
         kinds = self._argument_types(function, arguments)
         made = self.program.function(function, kinds, called)
         ready = [self._readable_as(a, k) for a, k in zip(arguments, kinds, strict=True)]
@@ -452,10 +400,3 @@ def _passed(kind: Type) -> Type:
     if isinstance(kind, Tup):
         return tup(*map(_passed, kind.items))
     return stored_type(kind)
-
-
-def translated(program: Program, kernel: Any, kinds: tuple[Type, ...], name: str) -> Function:
-    """Translate a kernel and all that it calls; `name` is the name of its function."""
-    made = program.function(kernel, kinds, name)
-    made.name = name
-    return made

@@ -17,11 +17,12 @@ from ..kernels.state import collapse
 from ..kernels.unroll import unrolled_kernel
 from ..methods import Method
 from ..numbers import floats
+from ..numbers.dispatch import NO_FMA
 from ..physics.problem import Problem
 from ..run.integrator import beginning, check_fit, start, state_space, torque_kernel
 from .cleaning import cleaned
-from .functions import Program, translated
 from .nodes import ARRAY, INT, NUM, Function, Node, Value
+from .program import Program, translated
 
 LOW_PARTS = 7
 """Numbers in the low parts of a compensated state."""
@@ -43,7 +44,7 @@ class Interface:
     parameters: tuple[float, ...]
     q: tuple[float, ...]
     momentum: tuple[float, ...]
-    exact_roundings: set[str]
+    needs_exact_rounding: bool = False
 
     @property
     def data(self) -> tuple[str, ...]:
@@ -101,7 +102,7 @@ def interface(
     parameters = tuple(x for x in given if not isinstance(x, np.ndarray))
     memory = LOW_PARTS if method.compensated else method.memory
     made = Interface(
-        method, problem, name, [], {}, memory, inertia, inverse, parameters, q, momentum, set()
+        method, problem, name, [], {}, memory, inertia, inverse, parameters, q, momentum
     )  # fmt: skip
     torque, space = torque_kernel(problem, number, method), state_space(method)
     before, after = method.processors(number)
@@ -119,7 +120,7 @@ def interface(
             var.size = made.sizes.get(var.name, 0)
         made.entries[entry] = function
     made.functions = cleaned(program.functions, list(made.entries.values()))
-    made.exact_roundings = {f.source.__name__ for f in made.functions} & program.exact_roundings
+    made.needs_exact_rounding = any(f.source in NO_FMA for f in made.functions)
     return made
 
 

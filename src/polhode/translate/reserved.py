@@ -24,3 +24,12 @@ RESERVED = frozenset((
     "vertex", "virtual", "void", "volatile", "where", "while", "with", "writeonly", "y0", "y1", "yield",
 ))  # fmt: skip
 """Words that are reserved, names of library functions, and names of printed types."""
+
+
+def free_name(name: str, taken: set[str], joint: str) -> str:
+    """The name, with a number if it is taken or reserved; it is taken then."""
+    candidate, i = name, 2
+    while candidate in taken or candidate in RESERVED:
+        candidate, i = f"{name}{joint}{i}", i + 1
+    taken.add(candidate)
+    return candidate

@@ -17,7 +17,7 @@ class C(Printer):
         name: name
         for name in ("sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "exp", "log")
     } | {"abs": "fabs", "power": "pow", "fma": "fma"}
-    inner = "static "
+    inner = "static inline "
     """Words before a function that only this file uses."""
     outer = ""
     """Words before a function for users."""
@@ -208,7 +208,7 @@ class Cpp(C):
 
     language = "C++17"
     suffix = "cpp"
-    headers: tuple[str, ...] = ("cmath",)
+    headers: tuple[str, ...] = ("math.h",)
     nothing = ""
     standard, compiler = "-std=c++17", "c++"
     inner = "static inline "

@@ -19,6 +19,7 @@ class Wgsl(Printer):
     suffix = "wgsl"
     number, integer = "f32", "i32"
     has_fma = False
+    has_self_test = False
     epsilon = 2.0**-23
     functions = {
         name: name
@@ -125,10 +126,10 @@ class Wgsl(Printer):
 
     def opening(self, made: Any) -> list[str]:
         """Refuse what relies on the rounding of each operation."""
-        if made.exact_roundings:
+        if made.needs_exact_rounding:
             raise InputError(
-                f"{made.method.name} needs errors of sums and products to the bit ({', '.join(made.exact_roundings)}), "
-                "which WGSL does not guarantee; choose another method or language"
+                f"{made.method.name} needs the rounding errors of sums and products to the bit, which WGSL does not "
+                "guarantee; choose another method or language"
             )
         return []
 
