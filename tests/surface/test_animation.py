@@ -18,7 +18,9 @@ from typer.testing import CliRunner
 import polhode as ph
 from pages import turned
 from polhode.cli import app
+from polhode.viewer import solids
 from polhode.viewer.motion import attitudes_at
+from polhode.viewer.painter import finer
 from polhode.viewer.uniform_pull import uniform_pull
 from waiting import PATIENCE
 
@@ -201,3 +203,13 @@ def test_which_potentials_pull() -> None:
     assert magnet.arm == pytest.approx(np.array([0.3, -0.2, 0.5]) / math.sqrt(0.38))
     for name in ("free_body", "libration", "soft_wall", "quadratic_well"):
         assert uniform_pull(ph.problems.get(name)) is None
+
+
+def test_small_triangles_cover_the_same_surface() -> None:
+    (part,) = solids.meshes(ph.Body.cone(0.5, 2.0).shapes)
+    small = finer(part, 0.3)
+    corners = small.vertices[small.faces]
+    assert np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max() <= 0.3
+    areas = [trimesh.Trimesh(mesh.vertices, mesh.faces, process=False).area for mesh in (part, small)]
+    assert areas[0] == pytest.approx(areas[1])
+    assert trimesh.Trimesh(small.vertices, small.dark, process=False).area == pytest.approx(areas[0] / 2)

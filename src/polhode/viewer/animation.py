@@ -25,7 +25,7 @@ from . import COLOURS, FRAMES, several_of
 from .data import WIDE, drawn, label, largest_turn, principal, shown_indices, speed_of, upwards
 from .gltf import glb
 from .motion import attitudes_at
-from .painter import AXIS, FAINT, GROUND, INK, OMEGA, PAPER, PULL, TRAIL, Camera, Canvas, circle
+from .painter import AXIS, FAINT, GROUND, INK, OMEGA, PAPER, PULL, TRAIL, Camera, Canvas, circle, finer
 from .solids import meshes, reach
 
 SUFFIXES = (".gif", ".mp4", ".glb")
@@ -36,6 +36,8 @@ KEY_TURN, MOST_KEYS = math.radians(15), 20_000
 """Largest rotation between two keys of a glTF animation, which players interpolate at a constant rate; most keys."""
 LINES = (PAPER, INK, OMEGA, AXIS, TRAIL, PULL, FAINT, GROUND)
 """Colours of what covers few pixels."""
+FINEST = 0.25
+"""Longest edge of a drawn triangle, in units of the extent of the body."""
 DRAWN_REACH, SPHERE = 1.25, 1.6
 """Extent of a drawn body, and the sphere on which the axis of a top leaves its path."""
 
@@ -180,8 +182,10 @@ class _Cell:
 
     def __init__(self, scene: Scene, number: int, size: tuple[int, int], times: np.ndarray) -> None:
         sol, kept = scene.sols[number], scene.kept[number]
-        self.name, self.parts, self.pull, self.times = label(sol), scene.parts[number], scene.pulls[number], times
-        self.scale = DRAWN_REACH / reach(self.parts)
+        self.name, self.pull, self.times = label(sol), scene.pulls[number], times
+        extent = reach(scene.parts[number])
+        self.parts = [finer(part, FINEST * extent) for part in scene.parts[number]]
+        self.scale = DRAWN_REACH / extent
         self.colour = tuple(int(COLOURS[number % len(COLOURS)][i : i + 2], 16) for i in (1, 3, 5))
         self.turns = matrices(attitudes_at(sol, kept, times))
         momentum = np.stack([np.interp(times, sol.t[kept], x) for x in sol.spatial_momentum[kept].T], -1)

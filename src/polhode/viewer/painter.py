@@ -135,6 +135,28 @@ def circle(normal: np.ndarray, number: int = 72) -> np.ndarray:
     return np.asarray(np.cos(angle) * one + np.sin(angle) * np.cross(normal, one))
 
 
+def finer(part: Mesh, longest: float) -> Mesh:
+    """The mesh with its longer edges halved until none exceeds a length: only small triangles have one depth."""
+    vertices, groups = part.vertices, list[np.ndarray]()
+    for group in (part.light, part.dark):
+        faces = group
+        while True:
+            edges = vertices[np.roll(faces, -1, axis=1)] - vertices[faces]
+            lengths = np.linalg.norm(edges, axis=2)
+            long = lengths.max(axis=1, initial=0.0) > longest
+            if not long.any():
+                break
+            place = lengths[long].argmax(axis=1)[:, None]
+            a, b, c = (np.take_along_axis(faces[long], (place + k) % 3, axis=1)[:, 0] for k in range(3))
+            middle = len(vertices) + np.arange(len(a))
+            vertices = np.concatenate([vertices, (vertices[a] + vertices[b]) / 2])
+            halves = [np.stack([a, middle, c], 1), np.stack([middle, b, c], 1)]
+            faces = np.concatenate([faces[~long], *halves])
+        groups.append(faces)
+    light, dark = groups
+    return Mesh(vertices, None, light, dark, part.hole)
+
+
 @functools.cache
 def font(size: int) -> Any:
     """The typeface of Matplotlib, which has Greek letters."""
