@@ -201,6 +201,12 @@ def test_which_potentials_pull() -> None:
     assert magnet is not None
     assert not magnet.is_weight
     assert magnet.arm == pytest.approx(np.array([0.3, -0.2, 0.5]) / math.sqrt(0.38))
+
+    @ph.potential
+    def logarithm(R: Any) -> Any:
+        return ph.math.log(R[2][2])
+
+    assert uniform_pull(ph.Problem(ph.Body([1.0, 2.0, 3.0]), logarithm(), omega=[0.0, 0.0, 1.0])) is None
     for name in ("free_body", "libration", "soft_wall", "quadratic_well"):
         assert uniform_pull(ph.problems.get(name)) is None
 
