@@ -19,6 +19,7 @@ import polhode as ph
 from pages import turned
 from polhode.cli import app
 from polhode.viewer import solids
+from polhode.viewer.data import largest_turn
 from polhode.viewer.motion import attitudes_at
 from polhode.viewer.painter import finer
 from polhode.viewer.uniform_pull import uniform_pull
@@ -67,6 +68,16 @@ def test_attitudes_between_states(handle: ph.Trajectory) -> None:
     sparse = ph.exact(ph.Problem(ph.Body([1.0, 2.0, 3.0]), omega=[0.0, 0.0, math.tau]), np.arange(5.0))
     (quarter,) = attitudes_at(sparse, np.arange(5), np.array([1.25]))
     assert turned(quarter, [math.cos(math.pi / 4), 0.0, 0.0, math.sin(math.pi / 4)]) < 1e-7
+
+
+@pytest.mark.parametrize("name", ["fast_top", "t_handle"])
+def test_runs_to_a_tolerance_keep_enough_states(name: str) -> None:
+    """From their steps alone the motion in between is known to a hundredth of a degree."""
+    sol = ph.solve(ph.problems.get(name), tol=1e-6, t_end=2.0)
+    kept, times = np.arange(len(sol)), np.linspace(0.0, 2.0, 501)
+    assert largest_turn(sol, kept) < math.pi / 2
+    apart = [turned(*two) for two in zip(attitudes_at(sol, kept, times), sol.at(times).quaternion, strict=True)]
+    assert max(apart) < math.radians(0.01)
 
 
 def test_a_scene_turns_as_the_body_does(top: ph.Trajectory, tmp_path: Path) -> None:

@@ -362,7 +362,7 @@ def test_view_of_what_is_no_trajectory():
     many.save("many.zarr")
     assert "it is shown alone" in refused("view", "many.zarr", "many.zarr")
     assert "holds an ensemble" in refused("export", "many.zarr", "--to", "gif")
-    assert "many.html" in good("view", "many.zarr").output
+    assert "many.html" in good("view", "many.zarr")
 
 
 def test_errors_of_the_system_are_told_in_words(monkeypatch):
