@@ -25,7 +25,7 @@ from . import COLOURS, FRAMES, several_of
 from .data import WIDE, drawn, label, largest_turn, principal, shown_indices, speed_of, upwards
 from .gltf import glb
 from .motion import attitudes_at
-from .painter import AXIS, FAINT, GROUND, INK, OMEGA, PAPER, PULL, TRAIL, Camera, Canvas, circle, finer
+from .painter import AXIS, FAINT, GROUND, HOLE, INK, OMEGA, PAPER, PULL, TRAIL, Camera, Canvas, circle, finer
 from .solids import meshes, reach
 
 SUFFIXES = (".gif", ".mp4", ".glb")
@@ -205,8 +205,7 @@ class _Cell:
         if self.pull is not None:
             self._add_surroundings(canvas, up)
         for part in self.parts:
-            if not part.hole:
-                canvas.mesh(part, self.turns[k], self.scale, self.colour)
+            canvas.mesh(part, self.turns[k], self.scale, HOLE if part.hole else self.colour)
         zero = np.zeros(3)
         canvas.line(self.trace[: k + 1], TRAIL if self.pull is None else AXIS, 2.0)
         canvas.arrow(zero, self.L[k], INK, "L")
