@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run test test-all browser bench docs lock three clean
+.PHONY: run test test-all browser bench docs site wheel lock three clean
 
 run: $(STAMP)
 	$(BIN)/polhode compare fast_top --out results --overwrite
@@ -40,6 +40,14 @@ $(STAMP): requirements.lock pyproject.toml
 docs: $(STAMP)
 	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build/html
 	@echo "written       docs/_build/html/index.html"
+
+# The pages under their version, beside those of other versions that are in site/ already.
+site: docs
+	$(BIN)/python -m tools.site
+
+# Wheel and sdist into dist/, each tried with README's code and commands in an empty environment.
+wheel: $(STAMP)
+	$(BIN)/python -m tools.try_wheel
 
 # Every version with its hashes, for all platforms and Pythons; versions already locked are kept (UPGRADE=--upgrade: newest).
 UPGRADE ?=

@@ -7,10 +7,9 @@ import argparse
 import json
 from pathlib import Path
 
-from validation import buss_table
-
 import polhode as ph
 from polhode.analysis import bench
+from polhode.papers import buss_table
 
 UNIT = "ep(buss3)"
 """The row whose cost is 1.00 in the talk."""

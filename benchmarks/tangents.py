@@ -5,13 +5,15 @@
 Every call has a new initial state and returns the state and its derivatives at the end. `heyoka` integrates the seven
 equations with their 49 variational equations (needs the package heyoka). The error is that of the matrix
 d(q, omega)/d(q, omega), relative to its largest entry, from a run with the smallest tolerance of heyoka, median over
-the states. Contenders alternate; times are processor times, median. The last table compares many bodies in lanes: the
-run with one variation beside each body (`ph.chaos`) and the plain run to the same step tolerance.
+the states. Contenders alternate; times are processor times, median. The last table compares many bodies in lanes, to a
+step tolerance and with equal steps: the plain run, with one variation beside each body (`ph.chaos`, or as a word of
+`statistics`), and the state-transition matrices (`tangent=True`). `--lanes` measures that table only.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib.util
 import json
 import time
@@ -31,6 +33,7 @@ OURS = (1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13)
 THEIRS = (1e-4, 1e-6, 1e-8, 1e-10, 1e-12, 1e-14)
 TARGETS = (1e-6, 1e-9, 1e-11)
 BODIES = 20_000
+METHOD = "strang(dmv6)"
 
 
 def ours(case: Case, step_tol: float) -> Callable[[np.ndarray], np.ndarray]:
@@ -124,14 +127,20 @@ def raced(case: Case) -> dict[str, Any]:
 
 
 def lanes() -> dict[str, float]:
-    """Processor time of many tops, plain and with a variation beside each, at two step tolerances."""
+    """Processor time of many tops: plain, with a variation beside each, and with matrices."""
     top = ph.problems.heavy_top()
     omega = np.random.default_rng(0).normal(size=(BODIES, 3))
     found = {}
-    runs = {}
+    runs: dict[str, Callable[[], Any]] = {}
     for tol in (1e-6, 1e-9):
-        runs[f"plain, {tol:g}"] = lambda tol=tol: ph.ensemble(top, omega=omega, step_tol=tol, t_end=20.0)
+        to_tol = functools.partial(ph.ensemble, top, omega=omega, step_tol=tol, t_end=20.0)
+        runs[f"plain, {tol:g}"] = to_tol
         runs[f"variation, {tol:g}"] = lambda tol=tol: ph.chaos(top, omega=omega, step_tol=tol, t_end=20.0)
+        runs[f"matrices, {tol:g}"] = lambda run=to_tol: run(tangent=True).tangent.matrix
+    fixed = functools.partial(ph.ensemble, top, METHOD, omega=omega, dt=0.05, t_end=20.0)
+    runs[f"plain, {METHOD}"] = fixed
+    runs[f"variation, {METHOD}"] = lambda: fixed(statistics="megno", every=400)
+    runs[f"matrices, {METHOD}"] = lambda: fixed(tangent=True).tangent.matrix
     for name, run in runs.items():
         run()
         took = []
@@ -140,7 +149,7 @@ def lanes() -> dict[str, float]:
             run()
             took.append(time.process_time() - began)
         found[name] = 1e6 * min(took) / BODIES
-        print(f"{name:18} {found[name]:8.2f} us of processor time for each of {BODIES} tops", flush=True)
+        print(f"{name:24} {found[name]:8.2f} us of processor time for each of {BODIES} tops", flush=True)
     return found
 
 
@@ -148,10 +157,12 @@ def main() -> None:
     """Race all cases."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=None)
-    out = parser.parse_args().out
+    parser.add_argument("--lanes", action="store_true")
+    given = parser.parse_args()
+    out = given.out
     record = {
         "machine": machine(),
-        "cases": [raced(case) for case in cases() if case.name in CASES],
+        "cases": [raced(case) for case in cases() if case.name in CASES and not given.lanes],
         "lanes": lanes(),
     }
     if out is not None:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+import cited  # noqa: E402
+import docstrings  # noqa: E402
 import generate  # noqa: E402
 
 import polhode  # noqa: E402
@@ -13,18 +15,32 @@ project = "polhode"
 author = "The polhode developers"
 project_copyright = "the polhode developers; MIT licence"
 version = release = polhode.__version__
-extensions = ["myst_parser", "mathml"]
+extensions = ["myst_parser", "mathml", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+napoleon_google_docstring = False
+napoleon_use_ivar = True
+default_role = "code"
 html_math_renderer = "mathml"
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 html_theme = "furo"
 html_title = f"polhode {version}"
 html_static_path = ["style"]
+html_extra_path = ["moving"]
 html_css_files = ["formulas.css"]
 exclude_patterns = ["_build", "gallery/*.py"]
 suppress_warnings = ["myst.xref_missing", "myst.header"]  # pages also stand in the repository, with links to its files
 
 
+def read_paper(app, page, source):
+    """Give Sphinx the paper as a page; the other pages stay as they are."""
+    if page == "paper":
+        source[0] = cited.for_the_site(source[0])
+
+
 def setup(app):
-    """Write the generated pages before Sphinx looks for sources."""
+    """Write the generated pages before Sphinx looks for sources; prepare docstrings and the paper."""
+    app.connect("autodoc-process-docstring", docstrings.separate, priority=400)  # before napoleon
     app.connect("builder-inited", lambda app: generate.write(HERE))
+    app.connect("source-read", read_paper)

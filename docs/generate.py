@@ -1,4 +1,4 @@
-"""Pages that are made, not written: one for every method, which method to use, and the gallery."""
+"""Pages that are made, not written: methods, the Python interface, which method to use, and the gallery."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import os
 import runpy
 from pathlib import Path
 
+import api
 import combinations
+import command_pages
 import guide
 import method_pages
+
+import polhode as ph
 
 
 def write(folder: Path) -> None:
@@ -20,9 +24,13 @@ def write(folder: Path) -> None:
             old.unlink()
     for name, text in made.items():
         _put(folder / "methods" / f"{name}.md", text)
+    for name, text in api.pages().items():
+        _put(folder / "api" / f"{name}.md", text)
     _put(folder / "which_method.md", guide.page())
     _put(folder / "combinations.md", combinations.page())
+    _put(folder / "commands.md", command_pages.page())
     _put(folder / "gallery" / "index.md", gallery(folder / "gallery"))
+    _moving_page(folder / "moving" / "t_handle.html")
 
 
 def _put(path: Path, text: str) -> None:
@@ -30,6 +38,12 @@ def _put(path: Path, text: str) -> None:
     path.parent.mkdir(exist_ok=True)
     if not path.exists() or path.read_text("utf-8") != text:
         path.write_text(text, encoding="utf-8")
+
+
+def _moving_page(path: Path) -> None:
+    """The viewer on the first page."""
+    path.parent.mkdir(exist_ok=True)
+    ph.view(ph.exact(ph.problems.t_handle(), [0.05 * i for i in range(400)]), path, overwrite=True)
 
 
 def gallery(folder: Path) -> str:

@@ -38,26 +38,47 @@ def _times(problem: str) -> dict[str, float]:
     return {r["method"]: r["ns_per_step"] for r in _measured("step_cost.json")["rows"] if r["problem"] == problem}
 
 
+def _to_error(problem: str) -> dict[str, float]:
+    """Microseconds of each method to the attitude error of benchmarks/time_to_error.json on a problem."""
+    rows = _measured("time_to_error.json")["rows"]
+    return {r["method"]: r["microseconds"] for r in rows if r["problem"] == problem and r["microseconds"]}
+
+
+def _fastest_first(methods: list[Any], problem: str) -> list[Any]:
+    """In the order of what one gets for the time: a cheap step with a large error comes late."""
+    times = _to_error(problem)
+    return sorted(methods, key=lambda m: times.get(m.name, float("inf")))
+
+
 def _cheapest_first(methods: list[Any], problem: str) -> list[Any]:
+    """In the order of the cost of a step."""
     times = _times(problem)
     return sorted(methods, key=lambda m: times.get(m.name, float("inf")))
 
 
+def _duration(microseconds: float) -> str:
+    """A time as a person would write it."""
+    return f"{microseconds / 1000:.3g} ms" if microseconds >= 1000 else f"{microseconds:.3g} \N{MICRO SIGN}s"
+
+
 def _rows(methods: list[Any], problem: str) -> list[tuple[str, ...]]:
-    times = _times(problem)
+    steps, times = _times(problem), _to_error(problem)
     return [
         (
             _link(m.name),
-            word(m.order),
+            word(m.order_free if problem == "free_body" else m.order),
             word(m.symmetric),
             word(m.symplectic),
-            f"{times[m.name]:.0f}" if m.name in times else "not timed",
+            _duration(times[m.name]) if m.name in times else "not measured",
+            f"{steps[m.name]:.0f}" if m.name in steps else "not measured",
         )
         for m in methods
     ]
 
 
-HEAD = ("method", "order", "symmetric", "symplectic", "ns a step")
+def _head(problem: str) -> tuple[str, ...]:
+    error = f"time to an error of {_measured('time_to_error.json')['target']:.0e}, {problem}"
+    return ("method", "order", "symmetric", "symplectic", error, "ns a step")
 
 
 def to_an_accuracy() -> str:
@@ -83,13 +104,14 @@ initial state, with its error estimate ([tolerance benchmark](tolerance_race.md)
 def free() -> str:
     """Methods for a body on which nothing acts."""
     both = {"energy", "spatial_momentum"}
-    kept = _cheapest_first([m for m in ph.methods.values() if both <= m.conserves], "free_body")
+    kept = _fastest_first([m for m in ph.methods.values() if both <= m.conserves], "free_body")
     return f"""### Free bodies
 
 {_names([m for m in kept if m.order == float("inf")])} is the exact solution for any step size. The
-following methods conserve energy and momentum exactly, the cheapest first. A high order costs little more:
+following methods conserve energy and momentum exactly. They are sorted by the time to an attitude error at t = 100; a
+high order costs little more:
 
-{table(HEAD, _rows([m for m in kept if m.order < float("inf")], "free_body"))}
+{table(_head("free_body"), _rows([m for m in kept if m.order < float("inf")], "free_body"))}
 """
 
 
@@ -144,19 +166,19 @@ schemes](schemes.md)):
 def velocity() -> str:
     """Methods for torques of the angular velocity."""
     able = [m for m in ph.methods.taking("velocity") if m.order >= 2]
-    symmetric = _cheapest_first([m for m in able if m.symmetric], "heavy_top")
-    explicit = [m for m in able if not m.implicit]
-    high = sorted(explicit, key=lambda m: (-m.order, _times("heavy_top").get(m.name, float("inf"))))
+    symmetric = _fastest_first([m for m in able if m.symmetric], "heavy_top")
+    high = _fastest_first([m for m in able if not m.implicit], "heavy_top")
     return f"""### A torque that depends on the angular velocity
 
 Examples are drag, damping, control and gyrostats. Symmetric methods preserve the long-time behaviour of reversible
-motions. The cheapest first (each solves an implicit equation):
+motions. Each of these solves an implicit equation. They are sorted by the time to an attitude error of the heavy top at
+t = 10:
 
-{table(HEAD, _rows(symmetric, "heavy_top"))}
+{table(_head("heavy_top"), _rows(symmetric, "heavy_top"))}
 
-Explicit methods, the highest order first:
+Explicit methods, sorted in the same way:
 
-{table(HEAD, _rows(high, "heavy_top"))}
+{table(_head("heavy_top"), _rows(high, "heavy_top"))}
 
 Taylor methods have any order: `lietaylor(k)` conserves the spatial momentum; `taylor(k)` is the cheapest and conserves
 nothing exactly. [`ep(method)`](methods/ep.md) corrects the energy, for every method that conserves the momentum.

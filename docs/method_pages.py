@@ -73,6 +73,12 @@ def properties(method: Any) -> str:
         rows += [
             (f"order of the invariant measure, {when}", word(getattr(method.noise, name))) for when, name in measures
         ]
+    if method.thermostat is not None:
+        orders = (("with a potential", "extended_energy"), ("without torque", "extended_energy_free"))
+        rows += [
+            (f"order of the extended energy, {when}", word(getattr(method.thermostat, name))) for when, name in orders
+        ]
+        rows.append(("keeps the extended measure", word(method.thermostat.extended_measure)))
     if method.estimate_order:
         rows.append(("order of the error estimate, for steps to a tolerance", word(method.estimate_order)))
     rows += [(f"takes {kind} bodies", "no") for kind in ("linear", "flat") if not getattr(method, f"{kind}_bodies")]
@@ -102,6 +108,8 @@ def operations(method: Any) -> str:
         return "for each torque a product of two matrices with a vector, and for each normal number a rotation"
     if method.noise is not None and method.noise.equation == "rescaling":
         return "those of the scheme; for each half step of the thermostat three normal numbers and two square roots"
+    if method.thermostat is not None:
+        return "those of the scheme; for each half step of the chain about 25 exponentials with three links"
     if method.noise is not None:
         return "those of its drifts and kicks; for each O step three normal numbers and two matrices times vectors"
     problem = ph.problems.get("heavy_top" if method.takes("potential") else "free_body")
@@ -131,8 +139,22 @@ print(sol.energy.mean())
 """A run of a method with noise."""
 
 
+CHAINED_RUN = """```python
+import polhode as ph
+
+top = ph.problems.heavy_top()
+field = top.field + ph.fields.nose_hoover(kT=0.1, tau=0.2)
+problem = ph.Problem(top.body, field, attitude=top.quaternion, omega=top.omega)
+sol = ph.solve(problem, "%s", dt=0.01, t_end=1.0)
+print(sol.drift()["extended_energy"], sol.states["chain_velocity"][-1])
+```"""
+"""A run of a method with a chain."""
+
+
 def example(method: Any) -> str:
     """A run."""
+    if method.thermostat is not None:
+        return CHAINED_RUN % method.name
     if method.noise is not None:
         return NOISY_RUN % method.name
     problem = "fast_top" if method.needs == TOP else "heavy_top" if method.takes("potential") else "free_body"
@@ -174,20 +196,24 @@ def made_by(name: str, make: Callable[..., Any]) -> Any | None:
     """
     if any(re.fullmatch(rf"{name}(\d+|\(.*\))", registered) for registered in ph.methods):
         return None
-    made = []
-    for base in ph.methods.values():
-        try:
-            found = make(base)
-        except ph.InputError:
-            continue
-        if found is not base:
-            made.append((base, found))
+    made = of_methods(make)
     if not made:
         return max(_of_numbers(make), key=lambda found: found.order)
     if all(found.order == base.order for base, found in made):
         return next((found for base, found in made if base.cite == found.cite), made[0][1])
     best = max(_reached(found) for _, found in made)
     return next(found for _, found in made if _reached(found) == best)
+
+
+def of_methods(make: Callable[..., Any]) -> list[tuple[Any, Any]]:
+    """The methods of the book that a combinator takes, each with what it makes of it."""
+    made = []
+    for base in ph.methods.values():
+        with contextlib.suppress(ph.InputError):
+            found = make(base)
+            if found is not base:
+                made.append((base, found))
+    return made
 
 
 def _reached(method: Any) -> float:
@@ -214,9 +240,36 @@ def told(name: str) -> str:
 
 
 def combinator_page(name: str, example: Any) -> str:
-    """The page of a combinator, with the formulas of an example."""
-    intro = f"{told(name)}\n\nShown for `{example.name}`: {example.summary}"
-    return page(example, title=f"{name}( )", intro=intro)
+    """The page of a combinator: what it makes of each method, then the formulas of an example."""
+    made = [found for _, found in of_methods(ph.methods.combinators[name])]
+    parts = [told(name)]
+    if made:
+        parts += [
+            f"## What {name}( ) makes",
+            'The properties depend on the method inside. `polhode methods "' + example.name + '"` prints the formulas '
+            "and properties of one of these, or of any other expression.",
+            table(("methods", "order", *FLAGS[:2], "conserves without torque"), results(made)),
+        ]
+    parts.append(f"The rest of this page is about one of them, `{example.name}`: {example.summary}")
+    return page(example, title=f"{name}( )", intro="\n\n".join(parts))
+
+
+NAMED = 4
+"""Methods named in a row of a table; the others are counted."""
+
+
+def results(made: list[Any]) -> list[tuple[str, ...]]:
+    """Rows of a table, one for each combination of properties, with the methods that have it."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for method in made:
+        order = word(method.order) if method.noise is None else f"weak {word(method.noise.weak_order)}"
+        groups.setdefault((order, *(word(getattr(method, flag)) for flag in FLAGS[:2]), kept(method)), []).append(
+            f"`{method.name}`"
+        )
+    return [
+        (", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else ""), *properties)
+        for properties, names in groups.items()
+    ]
 
 
 # --- the list ---------------------------------------------------------------------------------------
@@ -287,14 +340,18 @@ def vector_page() -> str:
 KEPT = {"energy": "energy", "spatial_momentum": "momentum", "momentum_norm": "norm"}
 
 
+def kept(method: Any) -> str:
+    """What a method conserves without torque, in short."""
+    return ", ".join(said for name, said in KEPT.items() if name in method.conserves) or "-"
+
+
 def line(method: Any) -> tuple[str, ...]:
     """A method in the list."""
     order = word(method.order)
     if method.order != method.order_free:
         order += f" (free: {word(method.order_free)})"
-    kept = ", ".join(said for name, said in KEPT.items() if name in method.conserves) or "-"
     return (
-        link(method), order, word(method.symmetric), word(method.symplectic), kept, str(method.solves),
+        link(method), order, word(method.symmetric), word(method.symplectic), kept(method), str(method.solves),
         str(method.torque_evals), method.needs,
     )  # fmt: skip
 
@@ -303,5 +360,11 @@ def pages() -> dict[str, str]:
     """All of them, by file name."""
     made = combinators()
     found = {"index": index(made), "vector_spaces": vector_page()}
-    found |= {slug(method.name): page(method) for method in ph.methods.values()}
-    return found | {slug(name): combinator_page(name, method) for name, method in made.items()}
+    for name, text in (
+        *((method.name, page(method)) for method in ph.methods.values()),
+        *((name, combinator_page(name, method)) for name, method in made.items()),
+    ):
+        if slug(name) in found:
+            raise ValueError(f"two pages would have the name {slug(name)}: {name} and another one")
+        found[slug(name)] = text
+    return found

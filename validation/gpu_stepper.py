@@ -37,6 +37,7 @@ SIGMA = 4.0
 DT, KT, CALLS = 0.02, 1.3, 3
 FRICTION = ((1.0, 0.2, 0.0), (0.2, 2.0, 0.1), (0.0, 0.1, 0.5))
 BATH = ph.fields.heat_bath(kT=KT, friction=FRICTION, seed=3)
+CHAIN = ph.fields.nose_hoover(kT=KT, tau=0.5, chain=[[0.1, -0.2, 0.3], [1.0, -0.5, 0.2]])
 TIMES = np.linspace(0.0, 1.0, 80)
 TABLE = ph.fields.tabulated(times=TIMES, torques=np.stack([np.sin(k * TIMES) for k in (1, 2, 3)], axis=1))
 
@@ -150,13 +151,15 @@ def cases(number: int) -> dict[str, tuple[Any, Any, dict[str, Any], dict[str, An
     turned = ph.fields.heat_bath(kT=KT, friction=[0.5, 1.0, 2.0], seed=5)
     chains, rescaled = ph.thermostats.nose_hoover(kT=KT, tau=0.5), ph.thermostats.bussi(kT=KT, tau=0.5, seed=4)
     strang, baoab, both = "strang(dmv4)", "baoab(rot123)", {"force": springs, "n": 2, "t": 0.3}
-    held = {"force": "force", "torque": 0}
+    held, parts = {"force": "force", "torque": 0}, {"torque": ..., "n": 2}
     return {
         "held torques": ("fem", one, {}, {"torque": 0, "frame": "space"}),
         "noise": (baoab, one, bath, {"torque": 0, "n": 3}),
-        "noise, tensors, each sub-step": ("obabo(dmv4)", many, columns | bath, {"torque": ..., "n": 2}),
+        "noise, tensors, each sub-step": ("obabo(dmv4)", many, columns | bath, parts),
         "noise, function": (baoab, one, bath, {"torque": turning, "n": 2, "t": 0.3}),
         "velocity rescaling": ("bussi(rot123)", one, bath, {"torque": 0, "n": 2}),
+        "chain of each body": ("nose_hoover(rot123)", one, {"field": CHAIN}, {"torque": 0, "n": 2}),
+        "chain of each body, each sub-step": ("nose_hoover(dmv4)", many, columns | {"field": CHAIN}, parts),
         "brownian": ("brownian(2)", one, bath, {"n": 2}),
         "table": (strang, one, {"field": TABLE}, {"n": 2, "t": 0.4}),
         "sum over rows": (strang, one, {"field": FACETS}, {"n": 2}),
@@ -197,6 +200,8 @@ def run(case: tuple[Any, Any, dict[str, Any], dict[str, Any]], number: int, libr
         states = stepper.step(*states, **given)
     assert len(stepper.failed) == 0
     counts = [] if stepper.thermostat is None else [stepper.thermostat.state.ravel()]
+    if "field" in made and made["field"] is CHAIN:
+        counts.append(stepper.chains)
     return [*(library.on_host(a) for a in states), *counts]
 
 
@@ -241,15 +246,18 @@ def check_sites(number: int, libraries: list[Library]) -> Iterator[tuple[str, bo
 
 
 def check_ensembles(number: int) -> Iterator[tuple[str, bool]]:
-    """Ensembles with noise, with `device="cuda"`."""
+    """Ensembles with noise and with chains, with `device="cuda"`."""
     _, _, q, v, *_ = start(number)
     moments = np.random.default_rng(6).uniform(1, 1.9, (number, 3))
-    for method in ("baoab(rot123)", "obabo(dmv4)", "brownian(2)"):
+    for method, field in {
+        "baoab(rot123)": BATH, "obabo(dmv4)": BATH, "brownian(2)": BATH, "nose_hoover(rot123)": CHAIN
+    }.items():  # fmt: skip
         one, two = (
-            ph.ensemble(moments, q, v, method, dt=DT, steps=10, every=5, field=BATH, device=device)
+            ph.ensemble(moments, q, v, method, dt=DT, steps=10, every=5, field=field, device=device)
             for device in ("cuda", "cpu")
         )
-        size = difference([one.quaternion, one.momentum], [two.quaternion, two.momentum], 10)
+        found, expected = ([many.quaternion, many.momentum, *many.states.values()] for many in (one, two))
+        size = difference(found, expected, 10)
         yield f"ensemble, {method}: {size:.2f} ulp a step", size <= LIMIT
 
 

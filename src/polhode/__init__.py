@@ -5,7 +5,7 @@ from . import _interrupt as _  # isort: skip  # noqa: F401 - first, for Ctrl-C w
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from . import actuators, fields, math, measurements, problems, tableaus, thermostats, vector
+from . import actuators, fields, formats, math, measurements, problems, tableaus, thermostats, vector
 from ._version import __version__
 from .errors import InputError, ResultWarning, StepError
 from .methods import Method, methods, mkrk
@@ -98,9 +98,9 @@ __all__ = [
     "Gradient", "InputError", "Lyapunov", "Method", "Orbit", "PeriodicBox", "Problem", "Propagator", "Reference",
     "Respa", "ResultWarning", "Sites", "State", "StepError", "Surd", "Tableau", "Tangent", "Trajectory", "Tumbling",
     "VaryingBody", "__version__", "actuators", "animate", "batch_stepper", "chaos", "chaos_map", "controller", "emit",
-    "ensemble", "event", "exact", "fields", "fit", "gradient", "jax", "kinematics", "lie", "load", "lyapunov", "math",
-    "measurements", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim", "period", "plots", "potential",
-    "precession_angle", "problems", "propagator", "respa", "sites", "solve", "states", "stepper", "strapdown", "surd",
-    "tableaus", "thermostats", "torque", "total", "tumbling", "vector", "view", "view_live", "view_many", "warm",
-    "where",
+    "ensemble", "event", "exact", "fields", "fit", "formats", "gradient", "jax", "kinematics", "lie", "load",
+    "lyapunov", "math", "measurements", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim", "period",
+    "plots", "potential", "precession_angle", "problems", "propagator", "respa", "sites", "solve", "states",
+    "stepper", "strapdown", "surd", "tableaus", "thermostats", "torque", "total", "tumbling", "vector", "view",
+    "view_live", "view_many", "warm", "where",
 ]  # fmt: skip

@@ -19,6 +19,15 @@ class InputError(ValueError):
     ----------
     key : name of the invalid argument or parameter; empty if the message is not about a single one
     remedy : what to do, if that is a separate sentence; it ends the message
+
+    Examples
+    --------
+    >>> try:
+    ...     ph.Body([1.0, -2.0, 3.0])
+    ... except ph.InputError as error:
+    ...     print(type(error).__name__)
+    ...
+    InputError
     """
 
     def __init__(self, message: object, key: str = "", remedy: str = "") -> None:
@@ -36,6 +45,15 @@ class StepError(RuntimeError):
     ----------
     partial : the Trajectory up to the last good step
     reason : why the step failed: the message without its end, which says where the earlier states are
+
+    Examples
+    --------
+    >>> try:
+    ...     ph.solve(ph.problems.fast_top(), "imidm", dt=10.0, steps=3)
+    ... except ph.StepError as error:
+    ...     print(len(error.partial.t))
+    ...
+    1
     """
 
     def __init__(self, reason: str, partial: Trajectory | None = None, states: str = "") -> None:
@@ -44,7 +62,13 @@ class StepError(RuntimeError):
 
 
 class ResultWarning(UserWarning):
-    """A result may be incomplete or less accurate than requested; the message says what to do."""
+    """A result may be incomplete or less accurate than requested; the message says what to do.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> warnings.simplefilter("error", ph.ResultWarning)  # doubtful results become errors
+    """
 
 
 class CacheWarning(UserWarning):

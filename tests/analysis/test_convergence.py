@@ -74,7 +74,7 @@ def test_a_failed_run_is_a_row_that_says_why():
     found = measured(problem, SECOND, 0.1, reference, np.eye(3))
     assert "failed in step" in found.failure
     assert math.isnan(found.attitude_error)
-    assert math.isfinite(found.energy_drift)
+    assert math.isnan(found.energy_drift), "not the drift of the steps before it, which may be none"
     assert len(comparison.trajectories(problem, [SECOND], 0.1, 2.0)[0]) < 20
 
 

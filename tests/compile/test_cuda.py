@@ -45,6 +45,7 @@ def crowd():
 
 
 BATH = ph.fields.heat_bath(kT=1.5, friction=((1.0, 0.2, 0.0), (0.2, 2.0, 0.1), (0.0, 0.1, 0.5)), seed=3)
+THERMOSTAT = ph.fields.nose_hoover(kT=1.0, tau=0.4)
 FIELD = {"field": weight, "params": {"mgl": np.linspace(0.5, 2, N)}}
 CONICS = {
     "field": ph.fields.orbit_gravity_gradient(ph.Body([1.0, 1.2, 1.5]), ph.Orbit(2.0, 1.5, node=0.4)),
@@ -60,6 +61,7 @@ CASES = {
     "implicit": ("imidm", {"dt": 0.05} | FIELD),
     "kicks": ("strang(dmv4)", {"dt": 0.05, "t0": 1.5} | FIELD),
     "noise": ("baoab(rot123)", {"dt": 0.05, "field": BATH}),
+    "chain": ("nose_hoover(rot123)", {"dt": 0.05, "field": THERMOSTAT, "params": {"kT": np.linspace(0.5, 2, N)}}),
     "table": ("strang(dmv4)", {"dt": 0.05, "field": TABLE}),
     "series": ("lietaylor(4)", {"dt": 0.05} | FIELD),
 }
@@ -130,6 +132,7 @@ def write_all(path):
         many = runaway("cuda") if case == "runaway" else run(case, "cuda")
         for name in ("t", "quaternion", "momentum", "failed"):
             found[f"{case}: {name}"] = getattr(many, name)
+        found |= {f"{case}: {name}": values for name, values in many.states.items()}
         for name, one in many.statistics.items():
             found |= {f"{case}: {name}.{part}": value for part, value in vars(one).items()}
     np.savez(path, **found)
@@ -149,6 +152,8 @@ def assert_same(many, simulated, case):
     near = {"rtol": 0, "atol": 16 * STEPS * EPS * (1 + np.nanmax(np.abs(many.momentum)))}
     for name in ("t", "quaternion", "momentum"):
         np.testing.assert_allclose(simulated[f"{case}: {name}"], getattr(many, name), **near)
+    for name, values in many.states.items():
+        np.testing.assert_allclose(simulated[f"{case}: {name}"], values, **near)
     np.testing.assert_array_equal(simulated[f"{case}: failed"], many.failed)
     for name, one in many.statistics.items():
         for part, value in vars(one).items():

@@ -200,3 +200,79 @@ def test_bad_files_end_with_two(tmp_path):
     assert "cannot be read: No such file or directory" in missing.output
     assert command(written(tmp_path), "--out", tmp_path / "x.nc").exit_code == 2
     assert command(written(tmp_path, "[grid]\nomega.q = [1]")).exit_code == 2
+
+
+# --- in the language of problem files ---------------------------------------------------------------
+
+TOPS = """
+[body]
+moments = [5.0, 5.0, 1.0]
+[field]
+name = "gravity"
+mgl = 20.0
+[start]
+rotation_vector = [0.3, 0.0, 0.0]
+{start}
+[run]
+method = "imidm"
+dt = 0.01
+steps = 10
+{grid}
+"""
+
+
+def sweep_of(tmp_path, grid, start="omega = [0.0, 0.0, 50.0]", **changes):
+    text = TOPS.format(grid=grid, start=start)
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    path = tmp_path / "tops.toml"
+    path.write_text(text, "utf-8")
+    return sweep_file.read(path)
+
+
+def test_a_problem_file_with_a_grid_is_a_sweep(tmp_path):
+    """The same bodies as those of the named problem, which it describes."""
+    sweep = sweep_of(tmp_path, "[grid]\nparams.mgl = [10, 20]\nomega.z = [40, 50]\n[output]\nfile = 'here.zarr'")
+    assert sweep.number == 4
+    assert sweep.file == tmp_path / "here.zarr"
+    other = tmp_path / "named.toml"
+    other.write_text(
+        '[problem]\nname = "fast_top"\n[run]\nmethod = "imidm"\ndt = 0.01\nsteps = 10\n'
+        "[grid]\nparams.mgl = [10, 20]\nomega.z = [40, 50]\n"
+    )
+    mine, named = sweep.task.batch, sweep_file.read(other).task.batch
+    compared = [name for name, value in vars(named).items() if isinstance(value, np.ndarray)]
+    assert len(compared) >= 4
+    for name in compared:
+        np.testing.assert_allclose(getattr(mine, name), getattr(named, name), atol=1e-15, err_msg=name)
+
+
+def test_omega_stays_while_moments_vary(tmp_path):
+    sweep = sweep_of(tmp_path, "[list]\nmoments = [[5, 5, 1], [5, 5, 2]]", "omega = [0.0, 1.0, 50.0]")
+    base = sweep._momenta(sweep._start(), ph.problems.fast_top(), np.array([[5.0, 5, 1], [5, 5, 2]]))
+    np.testing.assert_allclose(base, [[0, 5, 50], [0, 5, 100]])
+
+
+@pytest.mark.parametrize(
+    ("grid", "start", "said"),
+    [
+        ("", "omega = [0, 0, 1]", "the quantities that vary"),
+        ("[grid]\ndt = [0.1]\n[problem]\nname = 'fast_top'", "omega = [0, 0, 1]", "got both"),
+        ("[grid]\nomega.z = [1]\n[output]\nplot = 'a.png'", "omega = [0, 0, 1]", "no pictures"),
+        ("[random]\ncount = 2\nseed = 1\nattitude = 'random'", "spatial_momentum = [0, 0, 1]", "in the body frame"),
+        ("[grid]\nomega.z = [1]", "omeg = [0, 0, 1]", "start.omeg"),
+    ],
+)
+def test_mistakes_in_sweeps_of_problem_files(tmp_path, grid, start, said):
+    with pytest.raises(ph.InputError, match=said):
+        sweep_of(tmp_path, grid, start)
+
+
+def test_moments_do_not_vary_under_a_field_of_one_body(tmp_path):
+    path = tmp_path / "a.toml"
+    path.write_text(
+        '[problem]\nname = "libration"\n[run]\nmethod = "imidm"\ndt = 0.01\nsteps = 10\n'
+        "[list]\nmoments = [[0.6, 0.8, 1.0], [0.5, 0.8, 1.0]]\n"
+    )
+    with pytest.raises(ph.InputError, match="distant_centre is that of one body"):
+        sweep_file.read(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import types
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 import polhode as ph
 from polhode import papers
 from polhode.cli import app
+from polhode.papers import krysl2006, report
 from polhode.papers.results import FAILS, HOLDS, IN_PART, OPEN, Verdict
 
 H, P, F, U = HOLDS, IN_PART, FAILS, OPEN
@@ -152,3 +154,20 @@ def test_every_result(tmp_path: Path) -> None:
     for id, expected in EXPECTED.items():
         found = words(tmp_path / "papers", id)
         assert expected is None or found == expected, id
+
+
+def test_words_of_the_report():
+    """A question is no statement; a reference step that the document does not give is not printed as one."""
+    with pytest.raises(ValueError, match="a question neither holds nor fails"):
+        Verdict("here", "is it possible?", "yes", HOLDS)
+    errors = types.SimpleNamespace(
+        problem=ph.problems.fast_top(), dts=[0.1, 0.01], picture=lambda title: None, table=lambda name: None
+    )
+    assert "a run with a step of 0.001 instead" in krysl2006._outcome(errors, "", "0.001", []).how
+    assert "not given" not in (how := krysl2006._outcome(errors, "", None, []).how)
+    assert "a run with a small step, which it does not give, instead" in how
+
+
+def test_the_contents_have_one_column_on_a_phone():
+    """Columns of at least 22 rem: two of them need 44 rem, about 700 pixels."""
+    assert "columns: 2 22rem" in report.STYLE

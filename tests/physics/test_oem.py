@@ -5,7 +5,7 @@ import pytest
 
 import polhode as ph
 from polhode import problem_file
-from polhode.physics.oem import epoch_of
+from polhode.physics.epochs import epoch_of
 
 EARTH = 3.986004418e14
 ORBIT = ph.Orbit(EARTH, 7.0e6, 0.1, inclination=0.9, node=0.4, argument=1.1)

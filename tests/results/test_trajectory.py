@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from scipy.spatial.transform import Rotation
 
 import polhode as ph
 from polhode.results import recorder
-from polhode.results.observables import drift
+from polhode.results.observables import largest_changes
 from polhode.results.store import integrity, trajectory_store
 from waiting import PATIENCE, started
 
@@ -85,23 +86,56 @@ def test_long_runs_in_chunks() -> None:
     )
 
 
-def test_drift() -> None:
+def test_changes() -> None:
     sol = run()
-    changes = sol.drift()
+    changes = sol.changes()
     assert set(changes) == {"energy", "spatial_momentum", "momentum_norm"}
     assert changes["energy"] == np.abs(sol.energy - sol.energy[0]).max() / abs(sol.energy[0])
     L = sol.spatial_momentum
     assert changes["spatial_momentum"] == np.linalg.norm(L - L[0], axis=1).max() / np.linalg.norm(sol.momentum[0])
+
+
+def test_drift_is_that_of_conserved_quantities() -> None:
+    """All of the momentum without torque, its vertical part for a top, nothing with drag."""
+    top = run()
+    assert set(top.drift()) == {"energy", "vertical_momentum"}
+    assert top.drift()["energy"] == top.changes()["energy"]
+    L = top.spatial_momentum[:, 2]
+    size = np.linalg.norm(top.momentum[0])
+    assert top.drift()["vertical_momentum"] == pytest.approx(np.abs(L - L[0]).max() / size, abs=1e-16)
+    assert top.drift()["vertical_momentum"] < 1e-13 < top.changes()["momentum_norm"]
+    with pytest.raises(KeyError, match="not conserved in this motion, energy, vertical_momentum is"):
+        top.drift()["momentum_norm"]
+    assert pickle.loads(pickle.dumps(top)).drift() == top.drift()
     free = ph.solve(ph.problems.free_body(), "imidm", dt=0.125, steps=800)
+    assert set(free.drift()) == {"energy", "spatial_momentum", "momentum_norm"}
     assert free.drift()["spatial_momentum"] < 1e-13
     assert free.drift()["momentum_norm"] < 1e-13
+    assert free.drift() == pytest.approx(free.changes(), abs=1e-15)
+    slowed = ph.Problem(TOP.body, ph.fields.linear_drag(0.1), omega=[0.0, 0.1, 5.0])
+    sol = ph.solve(slowed, "imidm", dt=0.01, steps=10)
+    assert sol.drift() == {}
+    assert sol.changes()["energy"] > 1e-3
+
+
+def test_drift_in_many_digits() -> None:
+    """The momentum of a method that conserves it changes by the rounding of its digits, not of doubles."""
+    sol = ph.solve(ph.problems.free_body(), "imidm", dt=0.5, steps=4, digits=40)
+    assert 0 < sol.drift()["spatial_momentum"] < 1e-38
+    assert sol.drift()["momentum_norm"] < 1e-38
+    doubles = ph.solve(ph.problems.free_body(), "imidm", dt=0.5, steps=4)
+    assert sol.drift()["energy"] == pytest.approx(doubles.drift()["energy"], rel=1e-9)
+    top = ph.solve(ph.problems.fast_top(), "imidm", dt=0.01, steps=4, digits=40)
+    assert top.drift()["vertical_momentum"] < 1e-37
+    dipole = ph.solve(ph.problems.dipole_in_field(), "imidm", dt=0.01, steps=2, digits=40)
+    assert set(dipole.drift()) == {"energy"}, "the direction of the field is known to 16 digits only"
 
 
 def test_drift_is_the_largest_change_since_the_first_state() -> None:
     """By hand: lengths 2, 2.5, 1, 1.75; energies 4, 3, 5, 6; in space the ends of the momenta are at most 3 apart."""
     momentum = np.array([[2.0, 0, 0], [0, 2.5, 0], [0, 0, 1.0], [1.75, 0, 0]])
     spatial = np.array([[2.0, 0, 0], [2.0, 1.5, 0], [-1.0, 0, 0], [2.0, 0, 0.5]])
-    found = drift([(np.array([4.0, 3.0, 5.0, 6.0]), spatial, momentum)])
+    found = largest_changes([(np.array([4.0, 3.0, 5.0, 6.0]), spatial, momentum)])
     assert found == {"energy": 0.5, "spatial_momentum": 1.5, "momentum_norm": 0.5}
 
 

@@ -65,6 +65,50 @@ def test_a_fixed_step_gives_the_same_exponents():
     assert abs(found.exponents.sum()) < 1e-9  # the method is symplectic and keeps volumes
 
 
+WORDS = ["megno", "mean_megno", "fli", "lyapunov", "energy"]
+STARTS = {"omega": np.array([CHAOTIC.omega, REGULAR.omega, (0.1, 0.9, 1.0)]), "t_end": 30.0}
+
+
+def indicators(found):
+    """The last values of the indicators of `ph.chaos`, by the words of statistics."""
+    return {
+        "megno": found.megno[-1], "mean_megno": found.mean_megno[-1], "fli": found.growth[-1],
+        "lyapunov": found.exponent[-1],
+    }  # fmt: skip
+
+
+def test_words_of_statistics_to_a_tolerance_are_the_indicators():
+    times = np.linspace(0.5, 30.0, 60)
+    expected = ph.chaos(TOP, **STARTS, times=times)
+    many = ph.ensemble(TOP, **STARTS, times=times, step_tol=1e-9, statistics=WORDS)
+    for name, values in indicators(expected).items():
+        assert np.allclose(many.statistics[name].last, values, rtol=1e-12)
+        assert (many.statistics[name].first == 0).all()
+    assert np.allclose(many.statistics["fli"].max, expected.fli[-1], rtol=1e-12)
+    assert np.allclose(many.statistics["megno"].mean, expected.megno.mean(0), rtol=1e-12)
+    assert not many.states
+    energy = ph.ensemble(TOP, **STARTS, times=times, step_tol=1e-9, statistics="energy").statistics["energy"]
+    assert np.allclose(many.statistics["energy"].mean, energy.mean, atol=1e-8)
+    one = ph.solve(REGULAR, t_end=30.0, times=times, step_tol=1e-9, statistics=WORDS)
+    for name, values in indicators(ph.chaos(REGULAR, t_end=30.0, times=times)).items():
+        assert one.statistics[name].last == pytest.approx(values[0], rel=1e-12)
+    assert len(one) == len(times)
+
+
+def test_words_of_statistics_with_equal_steps_tend_to_the_indicators():
+    expected, gaps = indicators(ph.chaos(TOP, **STARTS, step_tol=1e-11)), []
+    for dt in (0.02, 0.01):
+        many = ph.ensemble(TOP, "strang(rot123)", **STARTS, dt=dt, statistics=WORDS)
+        gaps.append({name: abs(many.statistics[name].last - values) for name, values in expected.items()})
+    for name, gap in gaps[1].items():
+        assert (gap[:2] < 0.002 * (1 + abs(expected[name][:2]))).all()
+        assert (gap[:2] < 0.4 * gaps[0][name][:2]).all()  # of second order: the steps, and the quadrature
+    one = ph.solve(REGULAR, "strang(rot123)", dt=0.01, t_end=30.0, statistics=WORDS)
+    alone = ph.ensemble(REGULAR, "strang(rot123)", dt=0.01, t_end=30.0, statistics=WORDS)
+    assert all(one.statistics[name].last == alone.statistics[name].last[0] for name in WORDS)
+    assert one.statistics["energy"].mean == pytest.approx(one.energy.mean(), rel=1e-12)
+
+
 def test_free_bodies_are_regular():
     problem = ph.problems.get("free_body")
     assert ph.chaos(problem, t_end=200.0).mean_megno[-1, 0] == pytest.approx(2.0, abs=0.3)
@@ -113,6 +157,16 @@ def test_a_problem_with_a_variation_can_be_pickled():
         (lambda: ph.chaos_map(TOP, ("a", [1.0]), ("b", [1.0]), 3), "start must be a function"),
         (lambda: ph.chaos_map(TOP, ("a", [1.0]), ("b", [1.0]), lambda a, b: 3), "must return a dictionary"),
         (lambda: ph.lyapunov(TOP, "abm4", dt=0.1, t_end=1.0), "from state to state"),
+        (lambda: ph.ensemble(TOP, "abm4", dt=0.1, t_end=1.0, statistics="megno"), "from state to state"),
+        (lambda: ph.ensemble(TOP, "imidm", dt=0.1, t_end=1.0, statistics="megno", out="x.zarr"), "argument out"),
+        (lambda: ph.ensemble(TOP, "imidm", dt=0.1, t_end=1.0, statistics="megno", device="cuda"), "device='cpu'"),
+        (lambda: ph.ensemble(TOP, "imidm", dt=[0.1, 0.2], steps=3, statistics="fli"), "equal steps"),
+        (lambda: ph.ensemble(TOP, tol=1e-6, t_end=-1.0, times=[-1.0], statistics="fli"), "after t0"),
+        (
+            lambda: ph.ensemble(TOP, body=[[1, 2, 2.5], [1, 2, 2.8]], tol=1e-6, times=[1.0], statistics="fli"),
+            "one body for all",
+        ),
+        (lambda: ph.solve(TOP, "imidm", dt=0.1, t_end=1.0, statistics="megno", digits=30), "argument digits"),
     ],
 )
 def test_mistakes_are_told_in_a_sentence(call, sentence):

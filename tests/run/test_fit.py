@@ -7,6 +7,7 @@ import pytest
 import polhode as ph
 from polhode.run.fit.arcs import Model
 from polhode.run.fit.parameters import free_numbers
+from polhode.run.fit.starts import guesses, ranked
 
 M = ph.measurements
 T = np.linspace(0.0, 5.0, 41)
@@ -100,7 +101,9 @@ def test_a_poor_guess_needs_arcs():
     sol, rng = motion(TOP, t), np.random.default_rng(2)
     data = [M.attitudes(t, turned(sol.quaternion, 1e-3, rng), sigma=1e-3)]
     guess = ph.Problem(ph.Body([1.2, 1.8, 2.6]), TOP.field, omega=(0.6, 0.7, 1.1))
-    one, several = (ph.fit(guess, data, ["attitude", "omega", "inertia"], arcs=n) for n in (1, 8))
+    with pytest.warns(ph.ResultWarning, match="standard deviations in the mean"):
+        one = ph.fit(guess, data, ["attitude", "omega", "inertia"])
+    several = ph.fit(guess, data, ["attitude", "omega", "inertia"], arcs=8)
     assert several.chi2 / several.dof < 1.2
     assert one.chi2 / one.dof > 10
     assert (abs(several.values["inertia"] - TOP.body.moments) < 4 * several.sigma["inertia"]).all()
@@ -133,7 +136,9 @@ def test_a_robust_loss_ignores_wrong_measurements():
     omega = sol.omega + rng.normal(0, 1e-3, sol.omega.shape)
     omega[::8] += 0.5
     data = M.rates(T, omega, sigma=1e-3)
-    plain, robust = (ph.fit(TOP, data, ["omega"], loss=loss) for loss in ("linear", "cauchy"))
+    with pytest.warns(ph.ResultWarning, match="standard deviations in the mean"):
+        plain = ph.fit(TOP, data, ["omega"])
+    robust = ph.fit(TOP, data, ["omega"], loss="cauchy")
     error = [abs(one.values["omega"] - TOP.omega).max() for one in (plain, robust)]
     assert error[0] > 0.02
     assert error[1] < 2e-3
@@ -148,6 +153,102 @@ def test_parameters_and_axes_are_found():
     assert found.values["mgl"] == pytest.approx(1.5, abs=4 * found.sigma["mgl"])
     assert found.values["axes"][2] == pytest.approx(np.arctan(small), abs=4 * found.sigma["axes"][2] + 1e-4)
     assert np.allclose(found.problem.body.inertia, truth.body.inertia, atol=0.02)
+
+
+def test_the_centre_of_mass_is_found():
+    """The parameter `arm` of uniform gravity, on an air bearing, with the weight known."""
+    body = ph.Body(
+        [[1.0, 0.1, 0.0], [0.1, 2.0, 0.2], [0.0, 0.2, 2.5]], mass=3.0, centre=[0.02, -0.03, -0.05], pivot=[0, 0, 0]
+    )
+    truth = ph.Problem(body, ph.fields.uniform_gravity(body), omega=(0.3, 1.0, 0.8))
+    guess = ph.Problem(body, truth.field.bind(arm=[0.0, 0.0, -0.03]), omega=(0.3, 1.0, 0.8))
+    found = ph.fit(guess, noisy(truth, 8), ["attitude", "omega", "arm"])
+    assert (abs(found.values["arm"] - [0.02, -0.03, -0.05]) < 4 * found.sigma["arm"]).all()
+    assert (found.sigma["arm"] < 1e-3).all()
+    both = ph.fit(guess, noisy(truth, 8), ["omega", "inertia", "arm"])  # the torque is the arm times the weight
+    assert "arm" in both.undetermined[0]
+    assert np.isinf(both.sigma["arm"]).all()
+
+
+LIGHT = ph.Problem(TOP.body, TOP.field, attitude=(0.1, 0.7, 0.7, -0.1), omega=(0.3, 1.0, 0.8))
+Q_NEAR = np.array([0.14, 0.7, 0.66, -0.1]) / np.linalg.norm([0.14, 0.7, 0.66, -0.1])
+FAR = ph.Problem(TOP.body, TOP.field, omega=(0.2, 0.7, 1.1))
+
+
+def reflected(R):
+    return 1 + 0.5 * R[2, 0] ** 2 + 0.2 * R[2, 1] + 0.1 * R[0, 1]
+
+
+def light_curve():
+    """A light curve with noise of 0.003."""
+    t = np.linspace(0.0, 8.0, 65)
+    seen = [reflected(R) for R in motion(LIGHT, t).matrix]
+    return M.values(t, reflected, seen + np.random.default_rng(5).normal(0, 0.003, len(t)), sigma=0.003)
+
+
+def test_many_starts_find_what_one_far_guess_does_not():
+    data = light_curve()
+    with pytest.warns(ph.ResultWarning, match="starts=100"):
+        one = ph.fit(FAR, data, ["attitude", "omega"])
+    many, again = (ph.fit(FAR, data, ["attitude", "omega"], starts=150) for _ in range(2))
+    assert one.chi2 / one.dof > 100
+    assert one.starts is None
+    assert many.chi2 / many.dof == pytest.approx(1.0, abs=0.5)
+    assert (abs(many.values["omega"] - LIGHT.omega) < 4 * many.sigma["omega"]).all()
+    assert many.starts is not None
+    assert 2 <= many.starts.same <= 8
+    assert len(many.starts.problems) == 150
+    assert (np.diff(many.starts.chi2) >= 0).all()
+    assert many.starts.refined_chi2[0] == pytest.approx(many.chi2, rel=1e-9)
+    assert f"{many.starts.same} reached this sum of squares" in str(many)
+    assert again.values["omega"].tolist() == many.values["omega"].tolist()
+    other = ph.fit(FAR, data, ["attitude", "omega"], starts=150, seed=1)
+    assert other.starts is not None
+    assert other.starts.chi2[0] != many.starts.chi2[0]
+
+
+def test_starts_can_be_given():
+    near = ph.Problem(TOP.body, ph.fields.gravity(mgl=1.4), attitude=Q_NEAR, omega=(0.3, 0.95, 0.8))
+    found = ph.fit(FAR, light_curve(), ["attitude", "omega", "inertia", "mgl"], starts=[near])
+    assert found.starts is not None
+    assert len(found.starts.problems) == 2
+    assert np.allclose(found.starts.problems[0].quaternion, near.quaternion)
+    assert found.starts.problems[0].field.values["mgl"] == 1.4
+    assert np.allclose(found.starts.problems[0].body.moments, near.body.moments)
+    assert found.chi2 / found.dof < 1.5
+
+
+def test_the_sums_of_squares_of_starts_are_those_of_the_model():
+    """With biases and a robust loss; the ranking takes the best bias for each guess."""
+    data = noisy(TOP, 1)
+    free = free_numbers(TOP, ["attitude", "omega", "inertia"], data)
+    x = guesses(free, 5, {"attitude": 0.1, "omega": [0.1, 0.0, 0.2]}, 3)
+    assert (x[:, free.places["omega"]][:, 1] == TOP.omega[1]).all()
+    order, chi2 = ranked(free, data, x, None)
+    model = Model(free, data, 1e-11, (TOP.t0,), np.zeros((0, 7)))
+    for one, square in zip(order, chi2, strict=True):
+        value, slope = model.residuals(one)
+        part = slope[:, free.places["bias 1"]]
+        best = value - part @ np.linalg.lstsq(part, value, rcond=None)[0]
+        assert square == pytest.approx(best @ best, rel=1e-3)
+    robust, _ = ranked(free, data, x, 1.0)
+    assert np.array_equal(robust[0], x[0])  # the truth
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"starts": 0}, "starts must be a whole number"),
+        ({"starts": 5, "seed": -1}, "seed must be a whole number"),
+        ({"starts": 5, "spread": {"mgl": 1.0}}, "which are free"),
+        ({"starts": 5, "spread": {"omega": [1.0, 2.0]}}, "standard deviation"),
+        ({"starts": [1.0]}, "entry 0 is a float"),
+        ({"starts": [FAR], "spread": {"omega": 1.0}}, "remove it"),
+    ],
+)
+def test_mistakes_in_starts_are_told(given, sentence):
+    with pytest.raises(ph.InputError, match=sentence):
+        ph.fit(FAR, light_curve(), ["attitude", "omega"], **given)
 
 
 @pytest.mark.parametrize(

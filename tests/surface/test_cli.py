@@ -5,6 +5,7 @@ import json
 import math
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from rich.console import Console
 import polhode as ph
 from commands import good, polhode, refused
 from polhode import cli
+from polhode.analysis import comparison
 from polhode.cli.console import sheet
 from polhode.physics import library
 from waiting import PATIENCE
@@ -57,7 +59,7 @@ def test_methods_json_says_what_is_declared():
 def test_one_method_in_full():
     output = good("methods", METHOD.name)
     assert METHOD.summary in output
-    for word in ("order", "symmetric", "conserves", "torque evals", "source"):
+    for word in ("order", "symmetric", "conserves", "torque evaluations", "source"):
         assert word in output
     if METHOD.aliases:
         assert good("methods", METHOD.aliases[0].swapcase()) == output
@@ -83,7 +85,7 @@ def test_version():
 
 def test_run_says_frames_drift_error_and_time():
     output = good("run", "free_body", "--method", METHOD.name, "--dt", "0.5")
-    for word in ("scalar first", "body frame", "space frame", "drift", "spectral norm", "ns/step"):
+    for word in ("scalar first", "body frame", "space frame", "drift", "spectral norm", "per step"):
         assert word in output
     sol = ph.solve(ph.problems.free_body(), METHOD, dt=0.5)
     first = float(re.search(r"quaternion\s+\(\s*(\S+),", output)[1])
@@ -115,7 +117,7 @@ BAD = {
     "unknown method": (("run", "free_body", "-m", METHOD.name + "x", "--dt", "1"), METHOD.name),
     "unknown problem": (("run", "fre_body", "-m", METHOD.name, "--dt", "1"), "free_body"),
     "negative dt": (("run", "free_body", "-m", METHOD.name, "--dt", "-1"), "goes backwards in time"),
-    "zero dt": (("run", "free_body", "-m", METHOD.name, "--dt", "0"), "positive"),
+    "zero dt": (("run", "free_body", "-m", METHOD.name, "--dt", "0"), "must not be zero"),
     "dt not a number": (("run", "free_body", "-m", METHOD.name, "--dt", "nan"), "finite"),
     "dt does not fit": (("run", "free_body", "-m", METHOD.name, "--dt", "0.3"), "nearest t_end"),
     "no steps": (("run", "free_body", "-m", METHOD.name, "--dt", "1", "--steps", "0"), "at least 1"),
@@ -190,20 +192,57 @@ def test_compare_writes_everything_and_says_where():
     for word in (METHOD.name, EXPLICIT.name, "ns/step", "deep/here", "Next:"):
         assert word in output
     folder = Path("deep/here")
-    assert sorted(p.name for p in folder.iterdir()) == sorted(cli.FILES)
+    assert sorted(p.name for p in folder.iterdir()) == sorted((*cli.FILES, "trajectories"))
     found = json.loads((folder / "results.json").read_text())
     assert len(found["rows"]) == 6
     assert found["measured_order"][METHOD.name] == pytest.approx(2, abs=0.05)
     assert len((folder / "results.csv").read_text().splitlines()) == 7
-    with xarray.open_dataset(folder / "trajectories.nc") as data:
-        assert data.integrator.values.tolist() == [METHOD.name, EXPLICIT.name]
-        assert data.quaternion.sel(integrator=METHOD.name).shape == (len(data.t), 4)
+    with xarray.open_dataset(folder / "trajectories" / f"{METHOD.name}.nc") as data:
+        assert data.quaternion.shape == (len(data.t), 4)
         assert float(data.t[-1]) == 100.0
     assert "already holds results" in refused(*args)
     stranger = folder / "mine.txt"
     stranger.write_text("kept")
     good(*args, "--overwrite")
     assert stranger.read_text() == "kept"
+
+
+def test_what_compare_writes_can_be_opened():
+    """By ph.load, view and export; the trajectories of an earlier comparison do not stay."""
+    args = ("compare", "free_body", "--dt", "0.5", "--t-end", "2", "--out", "here", "--overwrite", "--methods")
+    good(*args, EXPLICIT.name)
+    output = good(*args, METHOD.name)
+    files = list(Path("here/trajectories").iterdir())
+    assert [file.name for file in files] == [f"{METHOD.name}.nc"]
+    sol = ph.load(files[0])
+    assert (sol.method, sol.t[-1], len(sol)) == (METHOD.name, 2.0, 5)
+    assert "steps" in good("export", files[0], "again.zarr")
+    for command in re.findall(r"^  polhode (.*)", output, re.MULTILINE):
+        good(*shlex.split(command))
+    assert Path("free_body.html").stat().st_size > 10_000
+
+
+def test_a_failed_run_has_no_drift_and_is_not_recommended():
+    """The free body turns by 5 rad in a step of 1, which dmv2 cannot solve: it fails in its first step."""
+    args = ("compare", "t_handle", "--methods", f"dmv2, {METHOD.name}", "--t-end", "2")
+    output = good(*args, "--dt", "1, 0.1, 0.05", "--out", "some")
+    found = json.loads(Path("some/results.json").read_text())["rows"]
+    failed = [row for row in found if row["failure"]]
+    assert [row["method"] for row in failed] == ["dmv2"]
+    assert all(failed[0][name] is None for name in ("attitude_error", "energy_drift", "momentum_drift", "seconds"))
+    picture = Path("some/error_vs_dt.svg").read_text()
+    assert "dmv2 (1 of 3 failed)" in picture
+    output = good(*args[:3], "dmv2", *args[4:], "--dt", "1", "--out", "none")
+    assert re.search(r"dmv2 +2( +-){4} +failed", output)
+    assert ph.load("none/trajectories/dmv2.nc").status == "failed"
+    proposed = re.findall(r"^  polhode (.*)", output, re.MULTILINE)
+    assert proposed[0] == 'compare t_handle --methods "dmv2" --dt "0.1"'
+    good(*shlex.split(proposed[0]), "--t-end", "2")
+
+
+def test_files_of_methods_have_names_of_their_own():
+    names = comparison.file_names(["mkrk(rk4)", "mkrk_rk4", "galpha(0.8)"])
+    assert list(names.values()) == ["mkrk_rk4.nc", "mkrk_rk4-2.nc", "galpha_0_8.nc"]
 
 
 def test_compare_refuses_a_file_as_folder():
@@ -268,6 +307,7 @@ def test_the_command_line_starts_without_heavy_modules():
 def test_readme_commands_exist():
     commands = re.findall(r"^polhode (\w+)", README.read_text(), re.MULTILINE)
     assert set(commands) == {
+        "doctor",
         "methods",
         "problems",
         "body",
@@ -379,7 +419,7 @@ def test_errors_of_the_system_are_told_in_words(monkeypatch):
 def test_a_run_with_a_file_does_not_call_writing_a_step():
     output = good("run", "fast_top", "--method", METHOD.name, "--dt", "0.1", "--steps", "3", "--out", "a.nc")
     assert "including writing" in output
-    assert "ns/step" not in output
+    assert "per step" not in output
 
 
 @pytest.mark.parametrize("columns", ["40", "120"])

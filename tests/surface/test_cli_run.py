@@ -46,6 +46,13 @@ def test_states_and_direction(steps, way):
     assert (close.rotation[:-1].inv() * close.rotation[1:]).magnitude().max() < 0.051
 
 
+@pytest.mark.parametrize("end", [("--t-end", "0.99"), ("--steps", "33"), ("--t-end", "-0.99"), ("--times", "0.99")])
+def test_a_step_need_not_divide_the_time_of_the_problem(end):
+    """fast_top ends at t = 20, which is no multiple of 0.03: only the requested end matters."""
+    text = good("run", "fast_top", "-m", "imidm", "--dt", "0.03", *end)
+    assert f"to t = {-0.99 if '-0.99' in end else 0.99}" in text
+
+
 def test_what_is_printed():
     text = good("run", "fast_top", "--step-tol", "1e-9", "--t-end", "1")
     assert "none: each step keeps 1e-09" in text

@@ -16,11 +16,13 @@ from pathlib import Path
 import matplotlib
 import matplotlib.pyplot
 import pytest
-import trimesh
+import typer
+from tools.documents import blocks, command_lines, reader_files
 from typer.testing import CliRunner
 
 import polhode as ph
 from polhode import cli, vector
+from polhode.analysis import comparison
 from polhode.methods import citations
 from polhode.symbolic.latex import plain
 
@@ -28,33 +30,27 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "polhode"
 PAGES = [
     ROOT / "README.md",
-    *sorted(p for p in (ROOT / "docs").glob("*.md") if p.stem not in ("which_method", "combinations")),
+    *sorted(p for p in (ROOT / "docs").glob("*.md") if p.stem not in ("which_method", "combinations", "commands")),
     ROOT / "CONTRIBUTING.md",
 ]
 NOTATION = ROOT / "docs" / "notation.md"
 LABELS = re.compile(r"(<!-- labels: .*? -->\n)(.*?)(<!-- end of labels -->)", re.DOTALL)
 
 
-def blocks(page, kinds="python"):
-    """Blocks of a page: the language, and the text behind as many empty lines as keep its line numbers true."""
-    text = page.read_text("utf-8")
-    for found in re.finditer(rf"^```({kinds})\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
-        yield found[1], "\n" * text[: found.start(2)].count("\n") + found[2]
-
-
 def typed(line):
     """Run a command line of a document, as a user would."""
     name, *words = shlex.split(line, comments=True)
-    assert name == "polhode", f"blocks marked console hold commands of polhode, which are run; got {line!r}"
     done = CliRunner().invoke(cli.app, words, prog_name=name)
     assert done.exit_code == 0, f"{line}\n{done.output}"
 
 
+COMPLETE = ("README", "cli")
+"""Pages whose commands need no file that the commands before them did not make."""
+
+
 def prepared(folder):
-    """The files that a reader has: a solid, a sweep (that of docs/sweeps.md), a run that was killed."""
-    trimesh.creation.box((10, 20, 30)).export(folder / "part.stl")
-    sweep = next(text for _, text in blocks(ROOT / "docs" / "sweeps.md", "toml"))
-    (folder / "tops.toml").write_text(sweep.lstrip("\n"), "utf-8")
+    """The files that a reader has: those of README, and a run that was killed."""
+    reader_files(folder)
     ph.solve(ph.problems.fast_top(), "fem", dt=0.01, steps=20).save(folder / "killed.nc.partial.zarr")
 
 
@@ -99,16 +95,45 @@ def test_code_in_documents_runs(page, kinds, plain, tmp_path, monkeypatch, reque
     book = list(ph.methods)
     space = {"__name__": "__main__"}
     parts = list(blocks(page, kinds))
-    if any(kind == "console" for kind, _ in parts):
+    if any(kind == "console" for kind, _ in parts) and page.stem not in COMPLETE:
         prepared(tmp_path)
     for kind, block in parts:
         if kind == "python":
             exec(compile(block, str(page), "exec"), space)
             continue
-        for line in filter(None, block.splitlines()):
+        for line in command_lines(block):
             typed(line)
     matplotlib.pyplot.close("all")
     assert list(ph.methods) == book, "a document must not leave methods in the book: use register=False"
+
+
+def test_the_picture_of_the_readme_is_drawn_by_make_run():
+    """It shows the methods that `polhode compare fast_top` takes now."""
+    problem = ph.problems.fast_top()
+    texts = re.findall(r"<!-- (.*?) -->", (ROOT / "docs" / "fast_top.svg").read_text("utf-8"))
+    shown = {text.partition(" (")[0] for text in texts} & set(ph.methods)
+    assert shown == {method.name for method in comparison.default_methods(problem)}
+    assert f"fast_top, dt = {comparison.middle(comparison.default_steps(problem)):g}" in texts
+    assert "overview.svg" in cli.FILES
+
+
+def test_the_page_of_commands_has_every_option():
+    page = made_by("command_pages").page()
+    group = typer.main.get_command(cli.app)
+    for name, command in group.commands.items():
+        part = re.search(rf"^## {name}\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)[1]
+        assert all(f"`{option}`" in part for p in command.params for option in p.opts if option.startswith("-"))
+        assert f"polhode {name}" in part.partition("```text")[2], "every command has examples"
+        for p in command.params:
+            assert p.help, f"{name}: {p.name} has no help text"
+
+
+def test_examples_of_many_digits_print_them():
+    """print alone shows 15 digits of an mpmath number."""
+    for page in PAGES:
+        for _, block in blocks(page):
+            for line in re.findall(r"^ *print\(.*(?:\.mp\.|digits=).*$", block, re.MULTILINE):
+                assert "nstr(" in line or "abs(" in line, f"{page.name}: {line}"
 
 
 def test_no_command_stands_outside_of_a_block_that_runs():
@@ -120,7 +145,7 @@ def test_no_command_stands_outside_of_a_block_that_runs():
             assert not re.search(r"^polhode (?!.*tcp://)", block, re.MULTILINE), page
 
 
-MADE = ("methods/index.md", "which_method.md", "combinations.md", "gallery/index.md")
+MADE = ("api/index.md", "methods/index.md", "which_method.md", "combinations.md", "commands.md", "gallery/index.md")
 """Pages that docs/generate.py makes."""
 
 GALLERY = sorted((ROOT / "docs" / "gallery").glob("*.py"))
@@ -177,6 +202,29 @@ def test_every_combinator_has_a_page_with_formulas():
         assert method.formula in pages.combinator_page(name, method)
 
 
+def test_the_page_of_a_combinator_is_about_all_that_it_makes():
+    """Not only about its example: strang(symrot123) is symplectic, strang(dmv10) is not."""
+    pages = made_by("method_pages")
+    page = pages.combinator_page("strang", pages.combinators()["strang"])
+    rows = re.findall(r"^\| (`strang.*?) \| (\w+) \| (\w+) \| ([\w ]+) \|", page, re.MULTILINE)
+    said = {name: row[1:] for row in rows for name in re.findall(r"`(.*?)`", row[0])}
+    assert len(said) > 5
+    for name, (order, symmetric, symplectic) in said.items():
+        method = ph.methods[name]
+        assert (order, symmetric, symplectic) == tuple(
+            map(pages.word, (method.order, method.symmetric, method.symplectic))
+        )
+    assert len(set(said.values())) > 1
+
+
+def test_no_two_pages_share_a_file():
+    names = [made_by("method_pages").slug(m.name).lower() for m in ph.methods.values()]
+    names += [name.lower() for name in made_by("method_pages").combinators()]
+    assert len(set(names)) == len(names), "some systems do not tell capitals from small letters"
+    written = [p.name.lower() for p in (ROOT / "docs").glob("*.md")]
+    assert len(set(written)) == len(written)
+
+
 @pytest.mark.parametrize("method", vector.methods.values(), ids=lambda method: method.name)
 def test_methods_for_vector_spaces_have_formulas(method):
     assert "$$" in method.formula
@@ -214,6 +262,17 @@ def test_formulas_are_readable_in_a_terminal():
     assert "Π_1 = Π_0 + h (Π_0 \u00d7 ω_0 + T_0)" in plain(ph.methods["fe"].doc)
 
 
+def test_which_method_sorts_by_what_one_gets_for_the_time():
+    """A cheap step with a large error comes late, and what was not measured last."""
+    guide = made_by("guide")
+    shown = re.findall(r"^\| \[`(.*?)`\]", guide.velocity(), re.MULTILINE)
+    assert shown.index("imidm") < shown.index("akw")
+    times = [guide._to_error("heavy_top").get(name, math.inf) for name in shown]
+    first = next(i for i in range(1, len(times)) if times[i] < times[i - 1])  # the second table begins
+    assert times == sorted(times[:first]) + sorted(times[first:])
+    assert sum(map(math.isfinite, times)) > 0.8 * len(times)
+
+
 def test_which_method_names_what_is_declared():
     """Every method by what it takes and keeps, and nothing that is not so."""
     said = made_by("guide").what_is_kept()
@@ -227,7 +286,12 @@ def test_which_method_names_what_is_declared():
 def test_every_page_is_in_the_table_of_contents():
     listed = re.findall(r"^[\w/]+$", (ROOT / "docs" / "index.md").read_text("utf-8"), re.MULTILINE)
     made = {name.removesuffix(".md") for name in MADE}
-    written = {page.stem for page in (ROOT / "docs").glob("*.md")} - {"index", "which_method", "combinations"}
+    written = {page.stem for page in (ROOT / "docs").glob("*.md")} - {
+        "index",
+        "which_method",
+        "combinations",
+        "commands",
+    }
     assert set(listed) - made == written
 
 

@@ -1,5 +1,6 @@
 """Every picture is made, has labels and data, and shows nothing on a screen."""
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Callable
@@ -101,6 +102,15 @@ def test_drift_of_one_trajectory(sol):
     assert [text.get_text()[:6] for text in ax.get_legend().get_texts()] == ["energy", "spatia", "its le"]
 
 
+def test_drift_of_a_top_and_of_a_body_with_drag():
+    """What is conserved, or all if nothing is."""
+    top = ph.solve(ph.problems.fast_top(), METHOD, dt=0.01, steps=20)
+    drag = ph.Problem(ph.Body([1.0, 2.0, 2.5]), ph.fields.linear_drag(0.1), omega=[1.0, 0.2, 0.3])
+    for sol, sizes in ((top, top.drift()), (slowed := ph.solve(drag, METHOD, dt=0.1, steps=20), slowed.changes())):
+        ends = [line.get_ydata()[-1] for line in sol.plot.drift()[1].lines]
+        assert ends == pytest.approx([max(size, plots.style.SMALLEST) for size in sizes.values()], rel=1e-6)
+
+
 def test_herpolhode_of_a_free_trajectory(sol):
     """Its distance from the momentum is the part of omega across it, and lies in the ring."""
     _, ax = sol.plot.herpolhode()
@@ -141,8 +151,8 @@ def test_convergence_plot(rows):
     assert r"\Delta t" in ax.get_xlabel()
     assert "R" in ax.get_ylabel()
     labels = {text.get_text() for text in ax.get_legend().get_texts()}
-    assert labels == {"one", "other"}
-    slopes = [line for line in ax.lines if line.get_label() not in labels]
+    assert labels == {"one", "other (1 of 4 failed)"}
+    slopes = [line for line in ax.lines if line.get_label() not in labels and line.get_marker() != "x"]
     found = [np.diff(np.log(s.get_ydata()))[0] / np.diff(np.log(s.get_xdata()))[0] for s in slopes]
     assert sorted(found) == pytest.approx([2, 4])
 
@@ -159,9 +169,26 @@ def test_comparison_plot(rows, sol):
 
 
 def test_pictures_survive_failures_only(sol):
-    lost = [Row("a", 2.0, 0.1, 9, math.nan, math.nan, 0.0, 0.0, 0.0, math.nan, math.nan, "failed")]
+    nan = math.nan
+    lost = [Row("a", 2.0, 0.1, 9, nan, nan, nan, nan, 0.0, nan, nan, "failed")]
     fig, _ = plots.convergence_plot(lost)
     fig.draw_without_rendering()
+
+
+def test_failed_runs_are_marked(rows, sol):
+    """A cross on the upper edge above the step size, and a count in the legend."""
+    failed = dataclasses.replace(rows[0], attitude_error=math.nan, seconds=math.nan, failure="why")
+    _, ax = plots.convergence_plot([failed, *rows[1:]])
+    crosses = [line for line in ax.lines if line.get_marker() == "x"]
+    assert [list(line.get_xdata()) for line in crosses] == [[0.2], [0.1]]
+    assert len({line.get_ydata()[0] for line in crosses}) == 2, "none covers another"
+    assert all(line.get_transform() == ax.get_xaxis_transform() for line in crosses)
+    for draw in (plots.convergence_plot, plots.work_precision_plot):
+        labels = {text.get_text() for text in draw([failed, *rows[1:]])[1].get_legend().get_texts()}
+        assert labels == {"one (1 of 3 failed)", "other (1 of 4 failed)"}
+    ended = dataclasses.replace(sol.info, status="failed")
+    _, ax = plots.drift_plot([sol, ph.Trajectory(sol.stored, ended)])
+    assert [line.get_xdata()[0] for line in ax.lines if line.get_marker() == "x"] == [sol.t[-1]]
 
 
 def test_lines_are_told_apart():

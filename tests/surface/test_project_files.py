@@ -1,11 +1,14 @@
-"""Files about the project agree with each other: versions, lock, workflows, templates."""
+"""Files about the project agree with each other: versions, lock, recipe, citation, site, workflows, templates."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
+from tools import site
+from tools.documents import command_lines
 
 import polhode as ph
 
@@ -53,6 +56,84 @@ def test_published_requirements_are_ranges_and_the_lock_lies_in_them():
         if name in LOCKED:
             assert LOCKED[name] in SpecifierSet(given), name
     assert {name for name, _ in needed(PROJECT["project"]["dependencies"] + extras["dev"])} <= set(LOCKED)
+
+
+CONDA_NAMES = {"matplotlib": "matplotlib-base", "heyoka": "heyoka.py"}
+"""Packages that conda-forge names otherwise."""
+
+RECIPE = yaml.safe_load((ROOT / "conda/recipe/recipe.yaml").read_text("utf-8"))
+
+
+def as_conda(requirements):
+    """Requirements of pyproject.toml as a recipe writes them."""
+    return {f"{CONDA_NAMES.get(name, name)} {given}" for name, given in needed(requirements)}
+
+
+def test_the_conda_recipe_is_what_pyproject_declares():
+    project = PROJECT["project"]
+    python = f"python {project['requires-python']}"
+    extras = [text for name, extra in project["optional-dependencies"].items() if name not in MAKERS for text in extra]
+    assert RECIPE["context"]["version"] == ph.__version__
+    assert set(RECIPE["requirements"]["run"]) == as_conda(project["dependencies"]) | {python}
+    assert set(RECIPE["requirements"]["run_constraints"]) == as_conda(extras)
+    assert set(RECIPE["requirements"]["host"]) == as_conda(PROJECT["build-system"]["requires"]) | {python, "pip"}
+    scripts = [f"{name} = {target}" for name, target in project["scripts"].items()]
+    assert RECIPE["build"]["python"]["entry_points"] == scripts
+    assert RECIPE["about"]["summary"] == project["description"]
+    for name, ours in {"homepage": "Homepage", "documentation": "Documentation", "repository": "Source"}.items():
+        assert RECIPE["about"][name] == project["urls"][ours]
+
+
+MAKERS = ("dev", "docs")
+"""Extras for those who work on the library itself."""
+
+
+def test_readme_and_the_page_on_installing_name_every_extra():
+    extras = PROJECT["project"]["optional-dependencies"]
+    first = re.search(r"^pip install polhode .*: (.*)$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)[1]
+    assert first.split(", ") == sorted(set(extras) - set(MAKERS))
+    page = (ROOT / "docs/install.md").read_text("utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", page, re.MULTILINE))
+    assert set(rows) == set(extras)
+    for name, packages in rows.items():
+        named = set(re.findall(r"`([\w-]+)(?:\[[^`]*\])?`", packages.lower()))
+        assert named == {package for package, _ in needed(extras[name])}, name
+
+
+def test_the_citation_names_the_release_and_the_five_documents():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    urls = PROJECT["project"]["urls"]
+    assert (citation["repository-code"], citation["url"]) == (urls["Source"], urls["Documentation"])
+    assert citation["license"] == PROJECT["project"]["license"]
+    assert citation["keywords"] == PROJECT["project"]["keywords"]
+    assert f"## [{ph.__version__}] - {citation['date-released']}\n" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+    cited = {(entry["authors"][0]["family-names"], entry["year"]) for entry in citation["references"]}
+    assert cited == {("Krysl", 2006), ("Krysl", 2004), ("Vilmart", 2013), ("Zanna", 2002), ("Buss", 2011)}
+
+
+def test_a_site_keeps_its_versions(tmp_path):
+    built = tmp_path / "html"
+    built.mkdir()
+    for version in ("0.9.0", "0.10.0", "0.2.1"):
+        (built / "index.html").write_text(version)
+        site.publish(built, tmp_path / "site", version)
+    listed = json.loads((tmp_path / "site/versions.json").read_text("utf-8"))
+    assert [entry["version"] for entry in listed] == ["0.10.0", "0.9.0", "0.2.1"]
+    assert [entry["latest"] for entry in listed] == [True, False, False]
+    for entry in listed:
+        assert (tmp_path / "site" / entry["path"] / "index.html").read_text() == entry["version"]
+        assert f'href="{entry["path"]}index.html"' in (tmp_path / "site/index.html").read_text("utf-8")
+    assert (tmp_path / "site/latest/index.html").read_text() == "0.10.0"
+
+
+def test_a_site_needs_pages(tmp_path):
+    with pytest.raises(SystemExit, match="run `make docs` first"):
+        site.publish(tmp_path, tmp_path / "site", "1.0")
+
+
+def test_console_blocks_hold_commands_of_polhode_only():
+    with pytest.raises(ValueError, match="got 'rm -r x'"):
+        list(command_lines("polhode methods\n\nrm -r x\n"))
 
 
 def test_pre_commit_has_the_ruff_of_the_lock():

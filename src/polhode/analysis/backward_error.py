@@ -240,6 +240,13 @@ def modified_energy(problem: Problem, sol: Trajectory, terms: int = 1, method: s
     Returns
     -------
     (n,) array of floats, or of mpmath numbers
+
+    Examples
+    --------
+    >>> body = ph.problems.free_body()
+    >>> sol = ph.solve(body, "dmv2", dt=0.1, steps=20)
+    >>> ph.modified_energy(body, sol).shape
+    (21,)
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")

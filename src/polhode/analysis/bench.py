@@ -15,7 +15,7 @@ import numpy as np
 
 from .._version import __version__
 from ..errors import InputError, StepError
-from ..kernels.loops import COLUMNS, stepping
+from ..kernels.loops import stepping
 from ..kernels.so3 import add, mul
 from ..methods import NEEDS, Method, methods
 from ..methods.mechanics import gyration, velocity
@@ -28,7 +28,7 @@ from ..results.observables import attitude_error, matrices
 from ..results.store.atomic import place_for
 from ..run.cost import cost
 from ..run.ensemble.api import ensemble
-from ..run.integrator import engine, state_space, torque_kernel
+from ..run.integrator import Engine, engine, state_space, torque_kernel
 from ..run.solve import solve
 
 STEP_SIZES = {"free_body": 0.01, "slow_top": 0.001, "fast_top": 0.001, "soft_wall": 0.01, "heavy_top": 0.01}
@@ -58,14 +58,12 @@ def _best(work: Callable[[int], Any], start: int, repeats: int) -> float:
     return spent / n
 
 
-def _step_ns(
-    advance: Callable[..., Any], problem: Problem, dt: float, y: Any, system: Any, last: Any, steps: int, repeats: int
-) -> float:
+def _step_ns(advance: Callable[..., Any], problem: Problem, dt: float, run: Engine, steps: int, repeats: int) -> float:
     """Nanoseconds per step, from repeated short runs without output.
 
     Each run restarts from the initial state, so that a method that gains energy does not blow up during the timing.
     """
-    rows = np.empty((2, COLUMNS + 1))
+    rows, y, system, last = run.buffer(2), run.y, run.system, run.last(steps)
 
     def work(runs: int) -> None:
         for _ in range(runs):
@@ -80,14 +78,14 @@ def _step_ns(
 def compiled_ns(method: Method, problem: Problem, dt: float) -> float:
     """Nanoseconds of one compiled step."""
     run = engine(problem, method)
-    return _step_ns(run.advance, problem, dt, run.y, run.system, run.last(500), steps=500, repeats=7)
+    return _step_ns(run.advance, problem, dt, run, steps=500, repeats=7)
 
 
 def plain_ns(method: Method, problem: Problem, dt: float) -> float:
     """Nanoseconds of one step of the same kernel in plain Python."""
     run, torque = engine(problem, method), torque_kernel(problem, floats.number, method)
     advance = stepping(method.build(floats.number), torque, state_space(method), *method.processors(floats.number))
-    return _step_ns(advance, problem, dt, run.y, run.system, run.last(50), steps=50, repeats=2)
+    return _step_ns(advance, problem, dt, run, steps=50, repeats=2)
 
 
 # --- many bodies ------------------------------------------------------------------------------------
@@ -125,7 +123,7 @@ def lanes_over_scalar(method: Method, statistics: str | None = None) -> dict[str
     for i in range(BATCH):
         field = _weight(mgl[i]) if heavy else None
         runs.append(engine(Problem(Body(moments[i]), field, attitude=q[i], momentum=m[i]), method))
-    rows = np.empty((2, COLUMNS + 1))
+    rows = runs[0].buffer(2)
 
     def one_by_one(steps: int) -> list[float]:
         spent = []
@@ -259,19 +257,37 @@ def _commit() -> str:
         return ""
 
 
-def measure(names: list[str] | None, tell: Callable[[str, int, int], Any]) -> dict[str, Any]:
-    """Time methods (all by default) on the problems of STEP_SIZES, in one run; `tell(what, done, total)` reports."""
+def measure(
+    names: list[str] | None, tell: Callable[[str, int, int], Any], problem: Problem | None = None
+) -> dict[str, Any]:
+    """Time methods (all by default) on the problems of STEP_SIZES, or on one problem, in one run.
+
+    `tell(what, done, total)` reports. The step of another problem turns the body by TURN.
+    """
     chosen = [methods[name] for name in names] if names else methods.taking(NEEDS[0])
-    known = {name: library.get(name) for name in STEP_SIZES}
-    pairs = [(m, known[name]) for m in chosen for name in STEP_SIZES if m.takes(known[name].needs)]
+    known = [library.get(name) for name in STEP_SIZES] if problem is None else [problem]
+    pairs = [(m, one) for m in chosen for one in known if m.takes(one.needs)]
+    if not pairs:
+        raise InputError(f"none of these methods takes the field of this problem: {', '.join(m.name for m in chosen)}")
     tell("scipy DOP853", 0, len(pairs))
-    curve = dop853_curve(known[RIVAL], [10.0**-k for k in range(3, 14)])
+    rival = next((one for one in known if one.name == RIVAL and one.reference is not None), None)
+    curve = [] if rival is None else dop853_curve(rival, [10.0**-k for k in range(3, 14)])
     rows = []
-    for done, (method, problem) in enumerate(pairs):
-        tell(f"{method.name} on {problem.name}", done, len(pairs))
-        rows.append(_row(method, problem, STEP_SIZES[problem.name], curve))
+    for done, (method, one) in enumerate(pairs):
+        tell(f"{method.name} on {one.name}", done, len(pairs))
+        rows.append(_row(method, one, step_size(one), curve))
     tell("done", len(pairs), len(pairs))
     return {"machine": machine(), "dop853": curve, "rows": rows}
+
+
+TURN = 0.01
+"""Angle in radians by which a body turns in a step of a timing."""
+
+
+def step_size(problem: Problem) -> float:
+    """The step with which methods are timed on a problem."""
+    speed = float(np.linalg.norm(problem.omega)) or 1.0
+    return STEP_SIZES[problem.name] if problem.reference is not None and problem.name in STEP_SIZES else TURN / speed
 
 
 def _row(method: Method, problem: Problem, dt: float, curve: list[dict[str, float]]) -> dict[str, Any]:
@@ -289,7 +305,7 @@ def _row(method: Method, problem: Problem, dt: float, curve: list[dict[str, floa
         "solves": method.solves,
         "torque_evals": method.torque_evals,
     }
-    return row | (_against_scipy(method, problem, dt, ns, curve) if problem.name == RIVAL else {})
+    return row | (_against_scipy(method, problem, dt, ns, curve) if curve and problem.name == RIVAL else {})
 
 
 def checked(path: Path, overwrite: bool) -> Path:

@@ -4,7 +4,8 @@ A declared property must hold to round-off or at the measured order; a property 
 fail. "Exact" and "not exact" lie thirty decades apart, so no threshold here needs tuning. Every check measures on
 all generic starts of `measurements.py`, unless fewer are passed.
 
-A method with noise is measured in a heat bath, with its random numbers; its orders without friction and noise.
+A method with noise is measured in a heat bath, with its random numbers; its orders without friction and noise. A
+method with a chain is measured with a thermostat; its orders refer to the motion of body and chain (`extended`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ..methods import NEEDS, Method, methods, record
 from ..methods.queries import DiscreteGradient, FieldQuery, Torque, TorqueAndCorrector
 from ..methods.record import CONSERVABLE, ENDS, TOP
 from ..numbers.multiprecision import number
-from . import gibbs, noise
+from . import extended, gibbs, noise
 from .backward_error import Mechanics, corrections
 from .brownian import check_overdamped_measure, check_overdamped_order, check_overdamped_weak_order
 from .construction import (
@@ -456,11 +457,13 @@ check_drawn = _reported(noise.check_drawn)
 check_weak_order = _reported(noise.check_weak_order)
 check_measure = _reported(gibbs.check_measure)
 
+check_extended = _reported(extended.check_extended)
+
 CHECKS: tuple[Callable[..., list[str]], ...] = (
     check_complete, check_order, check_symmetric, check_symplectic, check_poisson, check_conserves, check_cost,
     check_needs, check_in_splitting, check_bodies, check_frame, check_increments, check_flows,
     check_symplectic_defect, check_asks, check_parts, check_estimated,
-    check_drawn, check_weak_order, check_measure,
+    check_drawn, check_weak_order, check_measure, check_extended,
 )  # fmt: skip
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,13 +17,11 @@ from ..errors import StepError
 from ..methods import Method
 from ..methods import methods as registry
 from ..physics.problem import Problem, Reference
+from ..results.plain_data import plain
 from ..results.trajectory import Trajectory
 from ..run.solve import solve
 from ..run.step_count import number_of_steps
 from .convergence import Row, by_method, measured_order, partial_of
-
-if TYPE_CHECKING:
-    import xarray
 
 LADDER = 7
 """Step sizes of a comparison, each half of the one before."""
@@ -32,6 +31,9 @@ COARSEST = 2.0
 
 KEPT_STATES = 1000
 """States recorded of each trajectory."""
+
+TRAJECTORIES = "trajectories"
+"""Folder of the trajectories, one file for each method."""
 
 
 def default_methods(problem: Problem) -> list[Method]:
@@ -81,24 +83,30 @@ def _drifts(problem: Problem, method: Method, dt: float, t_end: float | None, ev
         return partial_of(stop)
 
 
-def combined(paths: Sequence[Trajectory]) -> xarray.Dataset:
-    """Trajectories of several methods as one Dataset; NaN after a failure.
-
-    The new dimension is called ``integrator``, for ``data.sel(integrator=name)``: xarray's ``sel`` has an
-    argument ``method`` of its own.
-    """
-    import xarray
-
-    longest = max(paths, key=len)
-    parts = [p.to_xarray().drop_vars("t").pad(time=(0, len(longest) - len(p))) for p in paths]
-    names = xarray.IndexVariable("integrator", [p.method for p in paths])
-    whole = xarray.concat(parts, names, combine_attrs="drop_conflicts", join="override")
-    return whole.assign_coords(t=("time", longest.t), status=("integrator", [p.status for p in paths]))
+def file_names(methods: Sequence[str]) -> dict[str, str]:
+    """A file name for each method that needs no quotes in a shell: mkrk_rk4.nc for mkrk(rk4)."""
+    stems = [re.sub(r"\W+", "_", method).strip("_") for method in methods]
+    numbers = [stems[:i].count(stem) + 1 for i, stem in enumerate(stems)]
+    names = [f"{stem}.nc" if n == 1 else f"{stem}-{n}.nc" for stem, n in zip(stems, numbers, strict=True)]
+    return dict(zip(methods, names, strict=True))
 
 
-def write_trajectories(path: Path, paths: Sequence[Trajectory]) -> None:
-    """Write them as one classic NetCDF file, which every NetCDF reader opens."""
-    combined(paths).to_netcdf(path, engine="scipy", format="NETCDF3_64BIT")
+def write_trajectories(folder: Path, paths: Sequence[Trajectory]) -> None:
+    """Write one file for each method, which `ph.load`, `polhode view`, `polhode export` and xarray open."""
+    folder.mkdir(exist_ok=True)
+    names = file_names([path.method for path in paths])
+    for path in paths:
+        path.save(folder / names[path.method], overwrite=True)
+
+
+def old_trajectories(folder: Path) -> list[Path]:
+    """The files of trajectories that the comparison in a folder has written, by its results.json."""
+    try:
+        rows = json.loads((folder / "results.json").read_text("utf-8"))["rows"]
+        names = file_names(list(dict.fromkeys(row["method"] for row in rows)))
+    except (OSError, ValueError, TypeError, KeyError):
+        return []
+    return [folder / TRAJECTORIES / name for name in names.values()]
 
 
 def table(rows: Iterable[Row], dt: float) -> list[tuple[Row, float]]:
@@ -107,27 +115,20 @@ def table(rows: Iterable[Row], dt: float) -> list[tuple[Row, float]]:
     return sorted(found, key=lambda pair: (math.isnan(pair[0].attitude_error), pair[0].attitude_error))
 
 
-def write_json(path: Path, problem: Problem, reference: Reference, rows: Sequence[Row]) -> None:
-    """Write all results as JSON; NaN and infinities become null."""
-    contents = {
+def facts(problem: Problem, reference: Reference, rows: Sequence[Row]) -> dict[str, Any]:
+    """All results of a comparison."""
+    return {
         "polhode_version": _version.__version__,
         "problem": problem.name,
         "reference": dataclasses.asdict(reference),
         "measured_order": {name: measured_order(of) for name, of in by_method(rows).items()},
         "rows": [dataclasses.asdict(row) for row in rows],
     }
-    path.write_text(json.dumps(plain(contents), indent=1) + "\n", encoding="utf-8")
 
 
-def plain(value: Any) -> Any:
-    """Convert a value for JSON: non-finite numbers become None, sets become sorted lists."""
-    if isinstance(value, dict):
-        return {k: plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    if isinstance(value, set | frozenset):
-        return sorted(value)
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def write_json(path: Path, problem: Problem, reference: Reference, rows: Sequence[Row]) -> None:
+    """Write all results as JSON; NaN and infinities become null."""
+    path.write_text(json.dumps(plain(facts(problem, reference, rows)), indent=1) + "\n", encoding="utf-8")
 
 
 def write_csv(path: Path, rows: Sequence[Row]) -> None:

@@ -6,54 +6,20 @@ import math
 
 import numpy as np
 
-from ..kernels.so3 import matrix, unit
-from ..physics.problem import Problem
-
-SAMPLES = 24
-"""Random states at which the torque of a field is evaluated."""
-
-NO_TORQUE = 1e-9
-"""A torque component below this fraction of the torque is round-off (measured: below 1e-12)."""
-
+from ..physics.conserved import NO_TORQUE, conserved_directions
 
 SEPARATRIX = 1e-9
 """Relative distance from the energy of the separatrix that counts as being on it: round-off of a drawn curve."""
 
 
-def conserved_directions(problem: Problem) -> np.ndarray:
-    """Space directions (k, 3), orthonormal, along which the angular momentum is conserved.
-
-    All three for the free body, the vertical for a top, none in general: the directions along which the torque
-    vanishes at many random states.
-    """
-    torques = _space_torques(problem)
-    if not len(torques):
-        return np.eye(3)
-    _, sizes, directions = np.linalg.svd(torques)
-    free = directions[np.count_nonzero(sizes > NO_TORQUE * math.sqrt(len(torques))) :]
-    signs = [np.sign(d[np.abs(d).argmax()]) for d in free]
-    return np.array([s * d for s, d in zip(signs, free, strict=True)]).reshape(-1, 3)
-
-
-def _space_torques(problem: Problem) -> np.ndarray:
-    """Directions (n, 3) of the torque in the space frame at random states; states without torque are skipped."""
-    if problem.field is None:
-        return np.empty((0, 3))
-    rng = np.random.default_rng(1)
-    speed = float(np.linalg.norm(problem.omega)) or 1.0
-    span = (problem.t_end or problem.t0 + 1.0) - problem.t0
-    found = []
-    for _ in range(SAMPLES):
-        R = matrix(unit(tuple(rng.normal(size=4).tolist())))
-        t, omega = problem.t0 + span * float(rng.uniform()), tuple((speed * rng.normal(size=3)).tolist())
-        try:
-            torque = np.array(R) @ np.array(problem.field.torque_value(t, R, omega), dtype=float)
-        except (ArithmeticError, ValueError):
-            continue
-        size = np.linalg.norm(torque)
-        if 0 < size < math.inf:
-            found.append(torque / size)
-    return np.array(found).reshape(-1, 3)
+__all__ = [
+    "conserved_directions",
+    "energy_change",
+    "momentum_change",
+    "momentum_label",
+    "polhode_sides",
+    "polhodes",
+]
 
 
 def momentum_label(directions: np.ndarray) -> str:

@@ -24,7 +24,7 @@ from ..methods.queries import VECTOR, DiscreteGradient, TorqueGradient
 from ..numbers.dispatch import solve_listener
 from ..numbers.multiprecision import number
 from ..physics.body import Body
-from ..physics.fields import heat_bath, potential, torque
+from ..physics.fields import heat_bath, nose_hoover, potential, torque
 from ..physics.problem import Problem
 from ..run.integrator import torque_kernel
 
@@ -119,13 +119,22 @@ FRICTION = ((0.9, 0.2, -0.1), (0.2, 1.3, 0.3), (-0.1, 0.3, 0.7))
 """Temperature and friction tensor of the heat bath of methods with noise."""
 
 
+TAU = 0.625
+"""Time constant of the thermostat of methods with a chain."""
+
+
+def chain_start(links: int) -> Any:
+    """Positions and velocities of a generic chain."""
+    return [[(3 * k + 1) / 8 - 0.5 for k in range(links)], [0.75 - 0.5 * k + (k % 2) / 4 for k in range(links)]]
+
+
 @functools.cache
-def generic(kind: str, which: Which = 0, bath: bool = False) -> Problem:
-    """A generic problem with this kind of field, and with a heat bath if asked for."""
+def generic(kind: str, which: Which = 0, bath: bool = False, links: int = 0) -> Problem:
+    """A generic problem with this kind of field, and with a heat bath or a thermostat of some links if asked for."""
     start, field = DEGENERATE[which] if isinstance(which, str) else STARTS[which], FIELDS[kind]()
-    if bath:
-        noise = heat_bath(kT=KT, friction=FRICTION)
-        field = noise if field is None else field + noise
+    if bath or links:
+        more = nose_hoover(KT, TAU, chain_start(links)) if links else heat_bath(kT=KT, friction=FRICTION)
+        field = more if field is None else field + more
     q = start["attitude"]
     length = math.sqrt(sum(x * x for x in q))
     return Problem(
@@ -159,14 +168,16 @@ class Setting:
     def __init__(self, method: Method, kind: str, which: Which = 0, repeated: bool = False, bath: bool = True) -> None:
         """With `repeated`, use the repeated step of a processed method, without its processors.
 
-        A method with noise is in a heat bath; without `bath` it is not, so that it has neither friction nor noise.
+        A method with noise is in a heat bath; without `bath` it is not, so that it has neither friction nor noise. A
+        method with a chain has a thermostat.
         """
-        self.problem = generic(kind, which, bath and method.noise is not None)
+        links = 0 if method.thermostat is None else method.thermostat.links
+        self.problem = generic(kind, which, bath and method.noise is not None, links)
         self.y, self.system = self.problem.kernel_data(number)
         self.torque = torque_kernel(self.problem, number, method)
         self.t = number(self.problem.t0)
         self.kernel = (method.build if repeated else whole(method))(number)
-        self.method, self.repeated = method, repeated
+        self.method, self.repeated, self.which = method, repeated, which
 
     def initial_state(self, h: Any, torque: Any = None) -> Any:
         """The initial state for steps of h: with zero low parts, or with the memory filled."""
@@ -248,7 +259,11 @@ def measured_order(method: Method, kind: str, which: Which = 0, steps: tuple[flo
 
 
 def local_error(method: Method, kind: str, which: Which, h: float) -> Any:
-    """Distance from the exact flow after one step, without friction and noise."""
+    """Distance from the exact flow after one step, without friction and noise; that of a chain is part of it."""
+    if method.thermostat is not None:
+        from .extended import extended_error
+
+        return extended_error(method, kind, which, h)
     end, time = Setting(method, kind, which, repeated=method.has_own_time, bath=False).timed_step(h)
     return distance(end, exact_flow(kind, which, time))
 

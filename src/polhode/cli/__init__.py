@@ -9,11 +9,36 @@ import typer
 
 from .. import _interrupt
 from .._version import __version__
-from . import bench, body, cache, compare, emit, exact, export, init, live, reproduce, run, show, sweep, view
+from . import (
+    bench,
+    body,
+    cache,
+    compare,
+    doctor,
+    emit,
+    exact,
+    export,
+    init,
+    live,
+    methods,
+    problems,
+    reproduce,
+    run,
+    sweep,
+    view,
+)
 from .compare import FILES
 from .console import INTERRUPTED, app
 
 __all__ = ["FILES", "app", "main"]
+
+ORDER = (
+    "run", "compare", "exact", "sweep", "methods", "problems", "body", "init", "view", "export", "bench", "reproduce",
+    "cache", "doctor",
+)  # fmt: skip
+"""Order of the commands in the help text; others follow."""
+
+app.registered_commands.sort(key=lambda found: ORDER.index(found.name) if found.name in ORDER else len(ORDER))
 
 
 def _version(wanted: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +10,7 @@ import typer
 from ..errors import InputError
 from ..physics.body import SHAPES, Body, shape_sizes
 from ..physics.meshes import SUFFIXES, UNITS, scale_of
-from .console import app, console, examples, guarded, sheet
+from .console import AsJson, app, console, examples, guarded, print_json, sheet
 
 BODY_HELP = examples(
     "polhode body part.stl --density 2700 --unit mm",
@@ -30,12 +29,12 @@ def body_command(
         float | None, typer.Option(help="Mass per unit of volume (per cubic metre with --unit).")
     ] = None,
     unit: Annotated[str, typer.Option(help=f"Unit of the lengths: {', '.join(UNITS)}. Results are in metres.")] = "m",
-    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Print mass, centre of mass, inertia tensor, principal moments and axes of a mesh or a shape."""
     body = _body_of(what, sizes or [], mass, density, unit)
     if as_json:
-        typer.echo(json.dumps(_facts(body), indent=1))
+        print_json(_facts(body))
         return
     typer.secho(Path(what).name, bold=True)
     typer.echo("units         metres and the given unit of mass; in the axes of the mesh or shape")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 import shutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -19,6 +20,7 @@ from ..methods import EXAMPLE as EXAMPLE
 from ..methods import Method
 from ..methods import methods as registry
 from ..methods.registry import arguments
+from ..results.plain_data import plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -151,9 +153,50 @@ def sheet(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], num
     return Sheet(title, columns, rows, numbers)
 
 
+def print_lines(title: str, rows: Sequence[Sequence[str]]) -> None:
+    """Print a list with one line for each row; what does not fit in the last column ends in three dots."""
+    width = console().width
+    sizes = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
+    typer.secho(title, bold=True)
+    for row in rows:
+        line = "  " + "".join(f"{cell:<{size}}  " for cell, size in zip(row, sizes, strict=False)) + row[-1]
+        typer.echo(line if len(line) <= width else line[: width - 3] + "...")
+
+
 def small(value: float) -> str:
     """Format an error or drift."""
     return "-" if math.isnan(value) else f"{value:.1e}"
+
+
+def count(number: int, what: str) -> str:
+    """A number of things: 1 method, 2 methods."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+DURATIONS = (
+    (1e-6, 1e9, "ns"),
+    (1e-3, 1e6, "\N{MICRO SIGN}s"),
+    (1.0, 1e3, "ms"),
+    (120.0, 1.0, "s"),
+    (7200.0, 1 / 60, "min"),
+)
+"""Units of time, each with the seconds below which it is used and its number in a second."""
+
+
+def duration(seconds: float) -> str:
+    """A time as a person would write it: 340 microseconds with their sign, 2.5 ms, 12 s, 3.5 min."""
+    for limit, number, unit in DURATIONS:
+        if seconds * number < 999.5 and seconds < limit:
+            return f"{seconds * number:.3g} {unit}"
+    return f"{seconds / 3600:.3g} h"
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
+
+
+def print_json(value: Any) -> None:
+    """Print as JSON; arrays become lists, and numbers that JSON does not have become null."""
+    typer.echo(json.dumps(plain(value), indent=1, ensure_ascii=False))
 
 
 def vector(values: Any, digits: int = 12) -> str:
@@ -195,6 +238,14 @@ def watched(title: str) -> Iterator[Callable[[str, int, int], None]]:
         yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total)
 
 
+def numbers(option: str, text: str) -> list[float]:
+    """The numbers of an option, separated by commas."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"{option} must be numbers separated by commas, such as 0,0.5,2; got {text!r}") from None
+
+
 def named_methods(text: str) -> list[Method]:
     """The methods of a comma-separated list."""
     chosen = list(dict.fromkeys(registry[m] for m in arguments(text)))
@@ -209,4 +260,4 @@ NOTICED = 0.1
 
 def compiling(watch: Stopwatch) -> str:
     """What to add to a time that does not contain compiling."""
-    return f"; compiling {watch.compile_seconds:.2g} s" if watch.compile_seconds > NOTICED else ""
+    return f"; compiling {duration(watch.compile_seconds)}" if watch.compile_seconds > NOTICED else ""

@@ -13,7 +13,7 @@ import typer
 from ..errors import InputError
 from ..methods import citations
 from ..results.store.atomic import folder_for
-from .console import INTERRUPTED, app, console, examples, guarded, sheet, stop, watched
+from .console import INTERRUPTED, AsJson, app, console, examples, guarded, print_json, sheet, stop, watched
 
 REPRODUCE_HELP = examples(
     "polhode reproduce", "polhode reproduce krysl2006-fig3", "polhode reproduce all --out papers --overwrite"
@@ -30,12 +30,17 @@ def reproduce_command(
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("papers"),
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing results.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Reproduce the papers' figures and tables and report which of their claims hold."""
     from .. import papers
 
     if not ids:
-        _list(papers.RESULTS)
+        names = ("id", "cite", "where", "title")
+        if as_json:
+            print_json([{name: getattr(one, name) for name in names} for one in papers.RESULTS.values()])
+        else:
+            _list(papers.RESULTS)
         return
     chosen = list(papers.RESULTS.values()) if ids == ["all"] else [papers.get(id) for id in ids]
     _check_folder(out, [r.id for r in chosen], overwrite)
@@ -55,7 +60,10 @@ def reproduce_command(
     finally:
         if finished:
             (out / REPORT).write_text(papers.report.page(finished), encoding="utf-8")
-    _farewell(finished, out, time.perf_counter() - began)
+    if as_json:
+        print_json([{"id": one.id, "verdicts": [vars(v) for v in outcome.verdicts]} for one, outcome in finished])
+    else:
+        _farewell(finished, out, time.perf_counter() - began)
 
 
 def _tell(watch: Callable[[str, int, int], None], id: str, done: int, total: int, what: str) -> None:

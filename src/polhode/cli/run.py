@@ -6,7 +6,6 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from .. import viewer
@@ -14,11 +13,29 @@ from ..compile.clock import Stopwatch
 from ..errors import InputError, StepError
 from ..methods import Method
 from ..methods import methods as registry
-from ..physics import library
 from ..physics.problem import Problem
+from ..results.formats.formats import export
+from ..results.formats.place import ready
 from ..results.store import trajectory_store as store
 from ..run.schedule import Bounds
-from .console import EXAMPLE, FAILED, INTERRUPTED, app, compiling, draw_figure, examples, guarded, small, stop, vector
+from .console import (
+    EXAMPLE,
+    FAILED,
+    INTERRUPTED,
+    AsJson,
+    app,
+    compiling,
+    draw_figure,
+    duration,
+    examples,
+    guarded,
+    numbers,
+    print_json,
+    small,
+    stop,
+)
+from .problem import AllowCode, ProblemName, given, method_names
+from .states import DRIFTS, print_state, state_facts
 
 if TYPE_CHECKING:
     from ..results.trajectory import Trajectory
@@ -31,7 +48,7 @@ RUN_HELP = examples(
     f"polhode run fast_top --method {EXAMPLE} --dt 0.01 --every 10 --out top.zarr --plot top.png",
     f"polhode run free_body --method {EXAMPLE} --dt 0.5 --steps 20 --digits 40",
     "polhode run soft_wall --tol 1e-10",
-    "polhode run fast_top --step-tol 1e-9 --samples 201 --out top.zarr",
+    "polhode run fast_top --step-tol 1e-9 --samples 201 --csv top.csv",
     f"polhode run fast_top --method {EXAMPLE} --dt 0.01 --t-end -1 --times 0,-0.25,-1",
     "polhode run fast_top --tol 1e-25 --digits 30 --t-end 0.1",
     "polhode init && polhode run problem.toml",
@@ -39,62 +56,109 @@ RUN_HELP = examples(
     "(the same command starts, resumes or extends a run)",
 )
 
+STEPS, RECORDED, OUTPUT = "Method and steps", "Recorded states", "Output"
+"""Groups of options in the help text."""
+
 
 @app.command("run", epilog=RUN_HELP)
 @guarded
 def run_command(
-    problem: Annotated[str, typer.Argument(help="A named problem (see `polhode problems`) or a problem file (.toml).")],
+    problem: ProblemName,
     method: Annotated[
-        str | None, typer.Option("--method", "-m", help="Method name, alias or expression; see `polhode methods`.")
+        str | None,
+        typer.Option(
+            "--method",
+            "-m",
+            help="Method name, alias or expression; see `polhode methods`.",
+            rich_help_panel=STEPS,
+            autocompletion=method_names,
+        ),
     ] = None,
-    dt: Annotated[float | None, typer.Option(help="Step size, in the problem's unit of time.")] = None,
+    dt: Annotated[
+        float | None, typer.Option(help="Step size, in the problem's unit of time.", rich_help_panel=STEPS)
+    ] = None,
     tol: Annotated[
-        float | None, typer.Option(help="Error allowed at the end; replaces --dt, and --method becomes optional.")
+        float | None,
+        typer.Option(
+            help="Error allowed at the end; replaces --dt, and --method becomes optional.", rich_help_panel=STEPS
+        ),
     ] = None,
     step_tol: Annotated[
-        float | None, typer.Option(help="Error allowed in each step, instead of --tol: faster, without an estimate.")
+        float | None,
+        typer.Option(
+            help="Error allowed in each step, instead of --tol: faster, without an estimate.", rich_help_panel=STEPS
+        ),
     ] = None,
-    stops: Annotated[
-        str | None, typer.Option(help="With --tol: times at which steps must end, such as 3,4.5 (a jump, a pulse).")
-    ] = None,
-    max_step: Annotated[float | None, typer.Option(help="With --tol: the longest step allowed.")] = None,
     t_end: Annotated[
         float | None,
-        typer.Option(help="End time (default: that of the problem); before the start, the run goes backwards."),
+        typer.Option(
+            help="End time (default: that of the problem); before the start, the run goes backwards.",
+            rich_help_panel=STEPS,
+        ),
     ] = None,
-    steps: Annotated[int | None, typer.Option(help="Number of steps, instead of an end time.")] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Number of steps, instead of an end time.", rich_help_panel=STEPS)
+    ] = None,
+    stops: Annotated[
+        str | None,
+        typer.Option(
+            help="With --tol: times at which steps must end, such as 3,4.5 (a jump, a pulse).", rich_help_panel=STEPS
+        ),
+    ] = None,
+    max_step: Annotated[
+        float | None, typer.Option(help="With --tol: the longest step allowed.", rich_help_panel=STEPS)
+    ] = None,
+    digits: Annotated[
+        int | None, typer.Option(help="Compute with this many digits (slow).", rich_help_panel=STEPS)
+    ] = None,
     every: Annotated[
         int | None,
-        typer.Option(help="Record every K-th state (default: all with --out, otherwise a few thousand)."),
+        typer.Option(
+            help="Record every K-th state (default: all with --out, otherwise a few thousand).",
+            rich_help_panel=RECORDED,
+        ),
     ] = None,
-    times: Annotated[str | None, typer.Option(help="Record the states at these times, such as 0,0.5,2.")] = None,
+    times: Annotated[
+        str | None, typer.Option(help="Record the states at these times, such as 0,0.5,2.", rich_help_panel=RECORDED)
+    ] = None,
     samples: Annotated[
-        int | None, typer.Option(help="Record this many states, equally spaced from the start to the end.")
+        int | None,
+        typer.Option(help="Record this many states, equally spaced from start to end.", rich_help_panel=RECORDED),
     ] = None,
     max_turn: Annotated[
-        float | None, typer.Option(help="Record states between which the body turns by at most this angle (radians).")
+        float | None,
+        typer.Option(
+            help="Record states between which the body turns by at most this angle (radians).", rich_help_panel=RECORDED
+        ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write the trajectory to this .zarr or .nc file during the run.")
+        Path | None,
+        typer.Option(help="Write the states to this .zarr or .nc file during the run.", rich_help_panel=OUTPUT),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
     resume: Annotated[
         bool,
         typer.Option(
             "--resume",
             help="Resume the run in --out (bit-identical to an uninterrupted run); start it if there is no file.",
+            rich_help_panel=OUTPUT,
         ),
     ] = False,
-    digits: Annotated[int | None, typer.Option(help="Compute with this many digits (slow).")] = None,
+    csv: Annotated[
+        Path | None, typer.Option(help="Write the states as a table to this .csv file.", rich_help_panel=OUTPUT)
+    ] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Plot energy, momentum, attitude and polhode: .png, .svg, .pdf.")
+        Path | None,
+        typer.Option(help="Plot energy, momentum, attitude and polhode: .png, .svg, .pdf.", rich_help_panel=OUTPUT),
     ] = None,
     view: Annotated[
-        Path | None, typer.Option(help="Write an HTML page that shows the motion in a browser: .html.")
+        Path | None,
+        typer.Option(help="Write an HTML page that shows the motion in a browser: .html.", rich_help_panel=OUTPUT),
     ] = None,
-    allow_code: Annotated[
-        bool, typer.Option("--allow-code", help="Allow a problem file to run the Python files it names.")
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace existing files.", rich_help_panel=OUTPUT)
     ] = False,
+    as_json: AsJson = False,
+    allow_code: AllowCode = False,
 ) -> None:
     """Integrate a problem with a given method or to a tolerance; print the final state and the conservation errors.
 
@@ -103,23 +167,22 @@ def run_command(
     how: dict[str, Any] = {
         "method": method, "dt": dt, "tol": tol, "step_tol": step_tol, "t_end": t_end, "steps": steps, "every": every,
         "digits": digits, "stops": None if stops is None else stops.split(","), "max_step": max_step,
-        "times": None if times is None else _listed("--times", times), "samples": samples, "max_turn": max_turn,
+        "times": None if times is None else numbers("--times", times), "samples": samples, "max_turn": max_turn,
     }  # fmt: skip
-    how = {name: value for name, value in how.items() if value is not None}
     from ..config import problem_file
 
-    if problem.endswith(".toml") or Path(problem).is_file():
-        loaded = problem_file.load(problem, allow_code=allow_code)
-        what, how = loaded.problem, _overridden(loaded.settings, how)
-        out, plot, view = out or loaded.file, plot or loaded.plot, view or loaded.view
-    else:
-        what = library.get(problem)
+    found = given(problem, allow_code)
+    what, how = found.problem, _overridden(found.settings, {k: v for k, v in how.items() if v is not None})
+    out, plot, view = out or found.file, plot or found.plot, view or found.view
     how = problem_file.with_samples(what, how)
+    may_replace = overwrite or resume
     if view is not None:
-        viewer.checked(view, overwrite or resume)
-    before = _progress_in(out) if resume else None
+        viewer.checked(view, may_replace)
+    new_table(csv, may_replace)
+    new_picture(plot, may_replace)
+    before, watch = _progress_in(out) if resume else None, Stopwatch()
     if any(name in how for name in problem_file.TOLERANCES):
-        sol = _to_tolerance(what, out=out, overwrite=overwrite, resume=resume, plot=plot, **how)
+        sol = _to_tolerance(what, out=out, overwrite=overwrite, resume=resume, **how)
     elif "method" not in how or "dt" not in how:
         raise InputError(
             f"give --method and --dt, or --tol or --step-tol: polhode run {problem} --method {EXAMPLE} --dt 0.01, or "
@@ -127,26 +190,23 @@ def run_command(
         )
     else:
         Bounds.refuse(how.pop("stops", None), how.pop("max_step", None))
-        sol = _with_steps(
-            what, registry[how.pop("method")], out=out, overwrite=overwrite, resume=resume, plot=plot, **how
-        )
+        sol = _with_steps(what, registry[how.pop("method")], out=out, overwrite=overwrite, resume=resume, **how)
+    if csv is not None:
+        export(sol, csv, overwrite=may_replace)
     if plot is not None:
         draw_figure(lambda plots: plots.TrajectoryPlots(sol).overview(), plot)
     if view is not None:
-        viewer.view(sol, view, overwrite=overwrite or resume)
-    for path in (out, plot, view):
-        if path is not None and path == out and before == _progress_in(out):
-            typer.echo(f"complete      {path} was already complete and is unchanged")
-        elif path is not None:
-            typer.echo(f"written       {path}")
-
-
-def _listed(option: str, text: str) -> list[float]:
-    """The numbers of an option, separated by commas."""
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise InputError(f"{option} must be numbers separated by commas, such as 0,0.5,2; got {text!r}") from None
+        viewer.view(sol, view, overwrite=may_replace)
+    files = [path for path in (out, csv, plot, view) if path is not None]
+    if as_json:
+        print_json(_facts(what, sol, files))
+        return
+    _print(what, sol, how.get("tol"), out is not None, compiling(watch))
+    for path in files:
+        unchanged = path == out and before == _progress_in(out)
+        typer.echo(
+            f"complete      {path} was already complete and is unchanged" if unchanged else f"written       {path}"
+        )
 
 
 def _overridden(settings: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
@@ -175,63 +235,45 @@ def _progress_in(path: Path | None) -> tuple[str, int, float] | None:
     return info.status, info.steps, info.seconds
 
 
-def _to_tolerance(
-    what: Problem, *, out: Path | None, overwrite: bool, resume: bool, plot: Path | None, **others: Any
-) -> Trajectory:
-    """Run to a tolerance and print the result."""
+# --- the run ----------------------------------------------------------------------------------------
+
+
+def _to_tolerance(what: Problem, *, out: Path | None, overwrite: bool, resume: bool, **others: Any) -> Trajectory:
+    """Run to a tolerance."""
     from ..run.solve import solve
 
-    new_picture(plot, overwrite or resume)
-    watch = Stopwatch()
     try:
-        sol = solve(what, out=out, overwrite=overwrite, resume=resume, **others)
+        return solve(what, out=out, overwrite=overwrite, resume=resume, **others)
     except KeyboardInterrupt as end:
         there = None if out is None or store.existing(out) is None else out
         raise stop(_interrupted(getattr(end, "partial", None), there), INTERRUPTED) from None
     except StepError as end:
         raise stop(end.reason, FAILED) from None
-    typer.secho(f"{what.name} by {sol.method}: {sol.accepted} steps to t = {sol.t[-1]:g}", bold=True)
-    typer.echo(f"chosen        {sol.reason}")
-    if sol.error_estimate is None:
-        typer.echo(f"estimate      none: each step keeps {sol.info.step_tol:g}; {sol.rejected} steps rejected")
-    else:
-        typer.echo(f"estimate      error {small(float(sol.error_estimate))} at the end, requested {others['tol']:g}; "
-                   f"{sol.rejected} steps rejected")  # fmt: skip
-    print_state(sol)
-    print_quality(what, sol)
-    typer.echo(f"time          {1e6 * sol.seconds:.0f} microseconds for the run{_and_estimate(sol)}{compiling(watch)}")
-    return sol
-
-
-def _and_estimate(sol: Trajectory) -> str:
-    return "" if sol.error_estimate is None else " and its estimate"
 
 
 def _with_steps(
     what: Problem, how: Method, *, dt: float, t_end: float | None = None, steps: int | None = None,
     every: int | None = None, digits: int | None = None, out: Path | None, overwrite: bool, resume: bool,
-    plot: Path | None, **between: Any,
+    **between: Any,
 ) -> Trajectory:  # fmt: skip
     """Run with a fixed step."""
-    from ..analysis import convergence
     from ..physics.validate import whole_number
+    from ..run.integrator import check_fit
     from ..run.solve import solve
     from ..run.step_count import length, signed_step
 
-    if not how.has_own_time:
-        convergence.check(what, [how], [abs(dt)])
+    check_fit(how, what)
     if between.get("times") is None:
         count, _ = length(what, how, signed_step(what, dt, t_end, steps), t_end, steps)
-    new_picture(plot, overwrite or resume)
     if out is not None and not resume:
         store.new_path(out, overwrite)
     if every is None:
         every = 1 if between or out is not None else max(1, count // STATES_WITHOUT_FILE)
-    every, watch = whole_number("every", every), Stopwatch()
+    every = whole_number("every", every)
     if digits is None:
         compiled_now(what, how)
     try:
-        sol = solve(
+        return solve(
             what, how, dt=dt, t_end=t_end, steps=steps, every=every, out=out, overwrite=overwrite, resume=resume,
             digits=digits, **between,
         )  # fmt: skip
@@ -239,8 +281,6 @@ def _with_steps(
         raise stop(_interrupted(getattr(end, "partial", None), out), INTERRUPTED) from None
     except StepError as end:
         raise stop(end.reason + _kept_in_file(out, end), FAILED) from None
-    _summary(what, how, sol, sol.info.steps, out is not None, compiling(watch))
-    return sol
 
 
 def new_picture(path: Path | None, overwrite: bool) -> Path | None:
@@ -252,6 +292,13 @@ def new_picture(path: Path | None, overwrite: bool) -> Path | None:
     if path.exists() and not overwrite:
         raise InputError(f"{path} exists; choose another name or use --overwrite")
     return plots.checked(path)
+
+
+def new_table(path: Path | None, overwrite: bool) -> Path | None:
+    """The path of a CSV file, if it may be written."""
+    if path is not None and path.suffix != ".csv":
+        raise InputError(f"a table must be a file that ends in .csv; got {path.name!r}")
+    return None if path is None else ready(path, overwrite)
 
 
 def compiled_now(problem: Problem, method: Method) -> None:
@@ -283,67 +330,88 @@ def _kept_in_file(out: Path | None, failure: StepError) -> str:
     return f"{kept}; free some disk space and run the same command with --resume to continue" if full else kept
 
 
-def _summary(problem: Problem, method: Method, sol: Trajectory, steps: int, written: bool, compiled: str) -> None:
-    """Print the final state of a run and its quality."""
+# --- what is printed --------------------------------------------------------------------------------
+
+
+def _print(problem: Problem, sol: Trajectory, tol: float | None, written: bool, compiled: str) -> None:
+    """Print how a run was made, its final state, its quality and its time."""
+    adaptive = sol.info.tol is not None or sol.info.step_tol is not None
+    typer.secho(f"{problem.name} by {sol.method}: {_steps(sol)} to t = {sol.last().t[0]:g}", bold=True)
+    if adaptive:
+        typer.echo(f"chosen        {sol.reason}")
+        typer.echo(f"estimate      {_estimate(sol, tol)}; {sol.rejected} steps rejected")
+    print_state(sol)
+    _print_quality(problem, sol)
+    typer.echo(f"time          {_time(problem, sol, adaptive, written)}{compiled}")
+
+
+def _steps(sol: Trajectory) -> str:
+    """The number of steps, and their length if it is fixed."""
+    if sol.accepted is not None:
+        return f"{sol.accepted} steps"
+    own = sol.method in registry and registry[sol.method].has_own_time
+    return f"{sol.info.steps} steps{', the first of' if own else ' of'} dt = {sol.dt:g}"
+
+
+def _estimate(sol: Trajectory, tol: float | None) -> str:
+    if sol.error_estimate is None:
+        return f"none: each step keeps {sol.info.step_tol:g}"
+    return f"error {small(float(sol.error_estimate))} at the end, requested {tol:g}"
+
+
+def _time(problem: Problem, sol: Trajectory, adaptive: bool, written: bool) -> str:
+    """The time of a run, and of one of its steps if that can be told."""
+    if adaptive:
+        return f"{duration(sol.seconds)} for the run{'' if sol.error_estimate is None else ' and its estimate'}"
+    if written:
+        return f"{duration(sol.seconds)}, including writing"
+    return f"{duration(sol.seconds)}, {duration(_seconds_of_a_step(problem, sol))} per step"
+
+
+def _seconds_of_a_step(problem: Problem, sol: Trajectory) -> float:
     from ..analysis import convergence
 
-    says = ", the first of" if method.has_own_time else " of"
-    end = sol.last().t[0]
-    typer.secho(f"{problem.name} by {method.name}: {steps} steps{says} dt = {sol.dt:g} to t = {end:g}", bold=True)
-    print_state(sol)
-    print_quality(problem, sol)
-    seconds = sol.seconds
-    if written:
-        typer.echo(f"time          {seconds:.3g} s, including writing{compiled}")
-        return
-    loop = seconds if sol.info.digits else convergence.loop_seconds(problem, method, sol.dt, steps, seconds)
-    typer.echo(f"time          {seconds:.3g} s, {1e9 * loop / steps:.0f} ns/step{compiled}")
+    if sol.info.digits or sol.method not in registry:
+        return sol.seconds / sol.info.steps
+    method = registry[sol.method]
+    return convergence.loop_seconds(problem, method, sol.dt, sol.info.steps, sol.seconds) / sol.info.steps
 
 
-def print_quality(problem: Problem, sol: Trajectory) -> None:
+def _print_quality(problem: Problem, sol: Trajectory) -> None:
     """Print the drifts of conserved quantities, and the error if the solution is known."""
-    from ..analysis import convergence, invariants
-
     drift = sol.drift()
-    directions = invariants.conserved_directions(problem)
-    label = invariants.momentum_label(directions)
-    kept = _largest_change(sol, directions)
-    conserved = f", {label} {small(float(kept))}" if label else ""
-    typer.echo(f"drift         energy {small(drift['energy'])}{conserved}, |momentum| {small(drift['momentum_norm'])}"
-               "   (largest relative change)")  # fmt: skip
-    reference = problem.reference
-    if reference is not None and math.isclose(reference.t, float(sol.last().t[0]), rel_tol=1e-12):
-        attitude, momentum = convergence.end_errors(sol.last(), reference)
-        typer.echo(f"error         attitude {small(attitude)} (spectral norm of R - R_ref), "
-                   f"momentum {small(momentum)} (relative); reference error {small(reference.error)}")  # fmt: skip
+    changes = ", ".join(f"{DRIFTS.get(name, name)} {small(size)}" for name, size in (drift or sol.changes()).items())
+    note = "largest relative change" if drift else "largest relative ones; this motion conserves none of them"
+    typer.echo(f"{'drift' if drift else 'changes':<14}{changes}   ({note})")
+    errors = _errors(problem, sol)
+    if errors:
+        typer.echo(f"error         attitude {small(errors['attitude'])} (spectral norm of R - R_ref), momentum "
+                   f"{small(errors['momentum'])} (relative); reference error {small(errors['reference'])}")  # fmt: skip
 
 
-def _largest_change(sol: Trajectory, directions: np.ndarray) -> float:
-    """Largest change of the conserved part of the momentum, with bounded memory."""
-    from ..analysis import invariants
+def _errors(problem: Problem, sol: Trajectory) -> dict[str, float]:
+    """Errors at the end, if there is a reference solution at that time."""
+    from ..analysis import convergence
 
-    first, largest = None, -math.inf
-    for part in sol.parts():
-        momentum = part.spatial_momentum
-        first = momentum[0] if first is None else first
-        largest = np.maximum(largest, invariants.momentum_change(momentum, directions, first).max())
-    return float(largest)
+    last, reference = sol.last(), problem.reference
+    if reference is None or not math.isclose(reference.t, float(last.t[0]), rel_tol=1e-12):
+        return {}
+    attitude, momentum = convergence.end_errors(last, reference)
+    return {"attitude": attitude, "momentum": momentum, "reference": reference.error}
 
 
-def print_state(sol: Trajectory) -> None:
-    """Print the last state, every vector with its frame."""
-    sol = sol.last()
-    if sol.mp is not None:
-        import mpmath
-
-        digits = sol.info.digits or 15
-        for name, values in (("quaternion", sol.mp.quaternion[-1]), ("momentum", sol.mp.momentum[-1])):
-            for i, x in enumerate(values):
-                typer.echo(f"{name if i == 0 else '':<14}{mpmath.nstr(x, digits)}")
-        typer.echo(f"{'':<14}(attitude body to space, scalar first w, x, y, z; momentum in the body frame)")
-        return
-    typer.echo(f"quaternion    {vector(sol.quaternion[-1])}   body to space, scalar first (w, x, y, z)")
-    typer.echo(f"momentum      {vector(sol.momentum[-1])}   body frame")
-    typer.echo(f"omega         {vector(sol.omega[-1])}   body frame")
-    typer.echo(f"momentum      {vector(sol.spatial_momentum[-1])}   space frame")
-    typer.echo(f"energy         {sol.energy[-1]:.12g}")
+def _facts(problem: Problem, sol: Trajectory, files: list[Path]) -> dict[str, Any]:
+    """The results of a run, for JSON."""
+    info = sol.info
+    names = ("method", "dt", "tol", "step_tol", "steps", "accepted", "rejected", "reason", "error_estimate", "digits",
+             "seconds", "compile_seconds", "status")  # fmt: skip
+    return {
+        "problem": problem.name,
+        **{name: getattr(info, name) for name in names},
+        "states": len(sol),
+        "end": state_facts(sol.last()),
+        "drift": dict(sol.drift()),
+        "changes": sol.changes(),
+        "errors": _errors(problem, sol),
+        "files": files,
+    }

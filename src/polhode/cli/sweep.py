@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..compile.clock import Stopwatch
 from ..errors import InputError
-from .console import INTERRUPTED, NOTICED, app, console, examples, guarded, sheet, small, stop
+from .console import (
+    INTERRUPTED,
+    NOTICED,
+    AsJson,
+    app,
+    console,
+    duration,
+    examples,
+    guarded,
+    print_json,
+    sheet,
+    small,
+    stop,
+)
 
 if TYPE_CHECKING:
     from ..config.sweep_file import Sweep
@@ -30,7 +43,7 @@ COLUMNS = "quantity", "value", "remark"
 @app.command("sweep", epilog=SWEEP_HELP)
 @guarded
 def sweep_command(
-    file: Annotated[Path, typer.Argument(help="A TOML file with the problem, the run and the varied quantities.")],
+    file: Annotated[Path, typer.Argument(help="A TOML file: a problem file with a table of the quantities that vary.")],
     out: Annotated[Path | None, typer.Option(help="The .zarr store to write (default: FILE with .zarr).")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted sweep.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing store.")] = False,
@@ -53,6 +66,7 @@ def sweep_command(
         typer.Option("--allow-code", help="Allow the sweep file to run the Python file of its field."),
     ] = False,
     init: Annotated[bool, typer.Option("--init", help="Write an example sweep file to FILE.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Integrate a problem many times while varying some of its parameters: on a grid, from a list, or at random."""
     from ..config import sweep_file as library
@@ -61,9 +75,9 @@ def sweep_command(
         return _init(file, library.EXAMPLE)
     sweep = library.read(file, allow_code)
     if dry_run:
-        return _say(sweep, unit)
-    path = out or file.with_suffix(".zarr")
-    return _run(sweep, path, resume, overwrite, scheduler, unit)
+        return _say(sweep, unit, as_json)
+    path = out or sweep.file or file.with_suffix(".zarr")
+    return _run(sweep, path, resume, overwrite, scheduler, unit, as_json)
 
 
 def _init(file: Path, text: str) -> None:
@@ -73,7 +87,7 @@ def _init(file: Path, text: str) -> None:
     typer.echo(f"written {file}; edit it, then run: polhode sweep {file} --dry-run")
 
 
-def _say(sweep: Sweep, unit: int | None) -> None:
+def _say(sweep: Sweep, unit: int | None, as_json: bool) -> None:
     """Print the size of a sweep and an estimate of its run time."""
     from ..physics.validate import whole_number
     from ..run.ensemble.estimate import bytes_of, seconds_of
@@ -81,6 +95,11 @@ def _say(sweep: Sweep, unit: int | None) -> None:
 
     task = sweep.task
     size = default_shard_size(task) if unit is None else min(whole_number("unit", unit), sweep.number)
+    seconds = seconds_of(task, size)
+    if as_json:
+        counted = {"bodies": sweep.number, "varied": list(sweep.columns), "steps": task.count, "shard": size}
+        print_json(counted | {"method": task.method.name, "bytes": bytes_of(task), "seconds": seconds})
+        return
     rows = [
         ["bodies", f"{sweep.number}", f"varied: {', '.join(sweep.columns)}"],
         ["steps", f"{task.count}", f"{task.method.name}; {len(task.kept)} states recorded for each body"],
@@ -88,7 +107,7 @@ def _say(sweep: Sweep, unit: int | None) -> None:
         ["output", _bytes(bytes_of(task)), f"{-(-sweep.number // size)} shards of {size} bodies"],
         [
             "time",
-            _duration(seconds_of(task, size)),
+            duration(seconds),
             "estimate for this machine, from a small sample, without compiling",
         ],
     ]
@@ -103,20 +122,16 @@ def _bytes(count: float) -> str:
     return f"{count:.3g} PB"
 
 
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.2g} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
-def _run(sweep: Sweep, path: Path, resume: bool, overwrite: bool, scheduler: str | None, unit: int | None) -> None:
+def _run(
+    sweep: Sweep, path: Path, resume: bool, overwrite: bool, scheduler: str | None, unit: int | None, as_json: bool
+) -> None:
     from ..run.ensemble import shards as units
     from ..run.ensemble.estimate import seconds_of
 
     units.output_path(path, overwrite, resume)
     watch = Stopwatch()
     if scheduler is None:
-        expected = _duration(seconds_of(sweep.task, unit) * _share_left(path, resume))
+        expected = duration(seconds_of(sweep.task, unit) * _share_left(path, resume))
         size = f"{sweep.number * sweep.task.count:.3g} body-steps"
         typer.echo(f"{sweep.number} bodies, {size}: about {expected} on {units.cores()} cores", err=True)
     work, ran = Stopwatch(), list[units.Done]()
@@ -128,7 +143,10 @@ def _run(sweep: Sweep, path: Path, resume: bool, overwrite: bool, scheduler: str
     except KeyboardInterrupt:
         raise stop(_left(path), INTERRUPTED) from None
     slowest = max((done.compile_seconds for done in ran), default=0.0)
-    _summary(sweep, many, path, work.seconds - slowest, len(ran), watch.compile_seconds + slowest)
+    if as_json:
+        print_json(_facts(sweep, many, path, work.seconds - slowest))
+    else:
+        _summary(sweep, many, path, work.seconds - slowest, len(ran), watch.compile_seconds + slowest)
 
 
 def _share_left(path: Path, resume: bool) -> float:
@@ -149,6 +167,24 @@ def _left(path: Path) -> str:
     return "interrupted before anything was written"
 
 
+def _facts(sweep: Sweep, many: Ensemble, path: Path, seconds: float) -> dict[str, Any]:
+    """The results of a sweep, for JSON."""
+    from ..config import sweep_file as library
+
+    failed = (many.failed >= 0).nonzero()[0]
+    return {
+        "bodies": sweep.number,
+        "varied": list(sweep.columns),
+        "method": sweep.task.method.name,
+        "steps": sweep.task.count,
+        "failed": failed,
+        "energy_change": library.quantiles(many.to_xarray()["energy_change"].values),
+        "drift": {name: library.quantiles(one.drift) for name, one in many.statistics.items()},
+        "seconds": seconds,
+        "file": path,
+    }
+
+
 def _summary(sweep: Sweep, many: Ensemble, path: Path, seconds: float, ran: int, compiled: float) -> None:
     """Print a summary of the results and how to open them."""
     from ..config import sweep_file as library
@@ -163,7 +199,7 @@ def _summary(sweep: Sweep, many: Ensemble, path: Path, seconds: float, ran: int,
         i = int(failed[0])
         first = f"first: body {i}, in step {many.failed[i]}: {ensemble_report.reason(task, many, i)}"
     speed = f"{bodies * task.count / seconds:.3g} body-steps per second" if ran else "all shards were already complete"
-    speed += f"; compiling {compiled:.2g} s" if compiled > NOTICED else ""
+    speed += f"; compiling {duration(compiled)}" if compiled > NOTICED else ""
     rows = [
         ["bodies", f"{sweep.number}", f"varied: {', '.join(sweep.columns)}"],
         ["failed", f"{failed.size}", first],
@@ -173,7 +209,7 @@ def _summary(sweep: Sweep, many: Ensemble, path: Path, seconds: float, ran: int,
             _quantity(change, "largest relative change" + (" over the recorded states" if many.statistics else "")),
         ],
         *([name, "", _quantity(library.quantiles(one.drift), "drift")] for name, one in many.statistics.items()),
-        ["time", f"{seconds:.3g} s", speed],
+        ["time", duration(seconds), speed],
     ]
     console().print(sheet(f"{task.method.name}, {task.count} steps", COLUMNS, rows))
     typer.echo(f"written       {path} (polhode.load or xarray.open_zarr opens it)")  # a table could wrap it

@@ -14,11 +14,12 @@ from ..results.ensemble import Ensemble
 from ..results.trajectory import Trajectory
 from ..run.loaded import load
 from .console import app, examples, guarded
+from .problem import AllowCode
 
 VIEW_HELP = examples(
     "polhode view run.zarr",
     "polhode view one.zarr other.nc --out both.html",
-    "polhode view run.zarr --open",
+    "polhode view problem.toml --open",
     "polhode view ensemble.nc --colour drift",
 )
 
@@ -27,7 +28,10 @@ VIEW_HELP = examples(
 @guarded
 def view_command(
     files: Annotated[
-        list[Path], typer.Argument(help="Saved trajectories (.zarr or .nc), shown side by side, or an ensemble.")
+        list[Path],
+        typer.Argument(
+            help="Trajectories (.zarr or .nc) or problem files (.toml, which are run), side by side; or an ensemble."
+        ),
     ],
     out: Annotated[
         Path | None, typer.Option(help="The page to write (default: the first file's name with .html).")
@@ -39,11 +43,12 @@ def view_command(
     title: Annotated[str, typer.Option(help="Title of the page (default: the problem's name).")] = "",
     show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing page.")] = False,
+    allow_code: AllowCode = False,
 ) -> None:
     """Write a self-contained HTML page that shows the rotating body in a browser, without network access."""
     from ..viewer import view
 
-    found = load(files[0])
+    found = None if files[0].suffix == ".toml" else load(files[0])
     target = out or files[0].with_suffix(".html")
     if isinstance(found, Ensemble):
         if len(files) > 1 or mesh is not None:
@@ -53,14 +58,19 @@ def view_command(
         if colour is not None:
             raise InputError("--colour is for an ensemble")
         body = None if mesh is None else Body.from_mesh(mesh)
-        page = view([trajectory_in(file) for file in files], target, body=body, title=title, overwrite=overwrite)
+        sols = [trajectory_in(file, allow_code) for file in files]
+        page = view(sols, target, body=body, title=title, overwrite=overwrite)
     typer.echo(f"written       {page}   open it in any browser")
     if show:
         webbrowser.open(page.resolve().as_uri())
 
 
-def trajectory_in(file: Path) -> Trajectory:
-    """The trajectory in a file; an ensemble is an error."""
+def trajectory_in(file: Path, allow_code: bool = False) -> Trajectory:
+    """The trajectory in a file, or that of a problem file; an ensemble is an error."""
+    if file.suffix == ".toml":
+        from ..config import problem_file
+
+        return problem_file.load(file, allow_code=allow_code).solve()
     sol = load(file)
     if not isinstance(sol, Trajectory):
         raise InputError(f"{file} holds an ensemble, not a trajectory; `polhode view` shows it")

@@ -17,7 +17,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from ..errors import InputError
-from ..kernels.loops import ROTATION, StateSpace, stepping, write_timed_row
+from ..kernels.loops import ROTATION, StateSpace, stepping, with_states, write_timed_row
 from ..physics.observers.statistics import Watch
 from . import numba_target
 from .batch.fixed_step import watched
@@ -130,17 +130,19 @@ def loop(
     after: Callable[..., Any] | None = None,
     clock: bool = False,
     watch: Watch | None = None,
+    kept: int = 0,
 ) -> Any:
     """The run of one chunk, a kernel of numba-cuda; `start` makes a state from (q, m).
 
     ``run[blocks, threads, stream](t0, every, number, data, rows, failed, tables)`` reads body k of `number` from column
     k of `data` and writes its i-th output state to ``rows[i, :, k]``. If a step fails, ``failed[k]`` gets its number,
     counting from 1, and the last row of that body its last good state; rows between are NaN.
-    With statistics there is one row: the last state and the accumulated numbers.
+    With statistics there is one row: the last state and the accumulated numbers. The first `kept` numbers in the memory
+    of the method are written after the state (with a `clock`, its time).
     """
     card()
-    plain = CLOCKED if clock else ROTATION
-    space, opened = watched(plain, watch, _read_behind, _write_behind, clock)
+    plain = CLOCKED if clock else with_states(kept) if kept else ROTATION
+    space, opened = watched(plain, watch, _read_behind, _write_behind, clock, kept)
     advance = register_jitable(**numba_target.INNER)(stepping(step, torque, space, before, after))
     numba_target.teach()  # the kernels `stepping` made
     read, write, dt = reader(size), plain.write, size.dt

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.loops import ROTATION, stepping
+from ..kernels.loops import ROTATION, stepping, with_states
 from ..kernels.so3 import times, unrotate
 from ..physics.validate import ROTATION_TOLERANCE
 from . import cuda as card
-from .batch.in_place import Call, Form, principal, system_maker
+from .batch.in_place import Call, Chain, Form, between_parts, principal, system_maker
 from .batch.layout import Sizes, inner, vector_in, vector_out
 from .cuda import from_text
 from .cuda_bodies import kernel, of_body, reading, step_of, writing
@@ -35,49 +35,36 @@ def _counted(width: int, count: int | None) -> Callable[..., Any]:
     return from_text("a, k, made", f"c = min(k, a.shape[1] - 1); return ({items})")
 
 
-def carrying(
-    start: Callable[..., Any], memory: bool
-) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
-    """Compiled functions start((q, m)), following(y, (q, m)) and number_of(k): the states of sub-steps.
-
-    Without a memory, every sub-step with a torque of its own is the first step of a run, from the last output (q, m).
-    With a memory it is step k of one run, and continues from the state y.
-    """
-
-    def from_output(y: Any, output: Any) -> Any:
-        return start(output)
-
-    def from_state(y: Any, output: Any) -> Any:
-        return y
-
-    def zero(k: int) -> int:
-        return 0
-
-    def same(k: int) -> int:
-        return k
-
-    return start, inner(from_state if memory else from_output), inner(same if memory else zero)
+def _keeping(chain: Chain | None) -> Callable[..., Any]:
+    """Compiled function (values, k, y) that writes the chain of body k for the next call; without one, nothing."""
+    places = range(0 if chain is None else chain.numbers)
+    text = "; ".join(f"values[{chain.values + j}, k] = y[2][{chain.memory + j}]" for j in places if chain is not None)
+    return from_text("values, k, y", text or "pass")
 
 
 def loop(
     step: Callable[..., Any], torque: Callable[..., Any], size: Sizes, form: Form, call: Call,
-    carried: tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]],
+    start: Callable[..., Any], memory: bool,
     before: Callable[..., Any] | None = None, after: Callable[..., Any] | None = None, count: int | None = None,
+    chain: Chain | None = None,
 ) -> Any:  # fmt: skip
     """The steps of many bodies, a kernel.
 
     ``run(q, v, force, moments, values, axes, tables, made, h, n, flags, fault, number, t)``, with the arguments of
-    `in_place.loop`. With noise, the number of the first step is at the place `count` among the values, and `made` is
-    added to it. If a step fails, the state of the body is unchanged, its flag is set, and ``fault[0]``, too.
+    `in_place.loop`; `start` makes a state from (q, m), with a `memory` or without. With noise, the number of the first
+    step is at the place `count` among the values, and `made` is added to it. A `chain` among the values is changed. If
+    a step fails, the state of the body is unchanged, its flag is set, and ``fault[0]``, too.
     """
     _import()
     held, each = call.held, call.each
-    advance = inner(stepping(step, torque, ROTATION, before, after))
+    is_valid = ROTATION.is_valid if chain is None else with_states(chain.memory + chain.numbers).is_valid
+    advance = inner(stepping(step, torque, ROTATION._replace(is_valid=is_valid), before, after))
+    keep = _keeping(chain)
     read4, read3, write4, write3 = (make(w, form.layout) for make in (reading, writing) for w in (4, 3))
     read_force = reading(3, form.layout, each)
     (enter, leave), system_of = principal(form, size.axes > 0), system_maker(size, held)
     inertia_of, axes_of, values_of = of_body(6), of_body(size.axes), _counted(size.values - 3 * held, count)
-    (start, following, number_of), dt_of = carried, step_of(call.own_dt)
+    (following, number_of), dt_of = between_parts(start, memory), step_of(call.own_dt)
 
     def no_force(force: Any, s: int, k: int) -> Any:
         return ()
@@ -119,6 +106,7 @@ def loop(
                 attitude, vector = leave(state[0], state[1], inverse, a)
                 write4(q, k, attitude)
                 write3(v, k, vector)
+                keep(values, k, y)
             else:
                 flags[k] = True
                 fault[0] = 1

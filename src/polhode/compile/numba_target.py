@@ -56,18 +56,23 @@ def _sincos(x: Any) -> Any:
     if isinstance(x, vector_types.Lanes):
         return lambda x: functions.sincos(x)
     if dispatch.has_tangents(x):
-        return lambda x: (primitives.sin(x), primitives.cos(x))
+        return _sincos_of_dual
     if current_target() == "cuda":
         both = importlib.import_module("numba.cuda.libdevice").sincos  # one range reduction for both
         return lambda x: both(x)
     return lambda x: (math.sin(x), math.cos(x))
 
 
+def _sincos_of_dual(x: Any) -> Any:
+    s, c = primitives.sincos(dual.value_of(x))
+    return dual.chained(s, c, x), dual.chained(c, -s, x)
+
+
 def _where(condition: Any, yes: Any, no: Any) -> Any:
-    if isinstance(condition, vector_types.Mask):
-        return lambda condition, yes, no: vector_types.select(condition, yes, no)
     if dispatch.has_tangents((yes, no)):
         return lambda condition, yes, no: dual.select(condition, yes, no)
+    if isinstance(condition, vector_types.Mask):
+        return lambda condition, yes, no: vector_types.select(condition, yes, no)
     return lambda condition, yes, no: yes if condition else no
 
 
@@ -75,7 +80,7 @@ def _bracket(x: Any, knots: Any) -> Any:
     if isinstance(x, vector_types.Lanes):
         return lambda x, knots: functions.bracket(x, knots)
     if dispatch.has_tangents(x):
-        return lambda x, knots: functions.searched(dual.value_of(x), knots)
+        return lambda x, knots: primitives.bracket(dual.value_of(x), knots)
     return lambda x, knots: functions.searched(x, knots)
 
 

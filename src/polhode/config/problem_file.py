@@ -302,7 +302,12 @@ class Contents(Strict):
     @field_validator("field", mode="before")
     @classmethod
     def _one_or_several(cls, contents: Any) -> Any:
-        return [contents] if isinstance(contents, dict) else contents
+        return one_or_several(contents)
+
+
+def one_or_several(contents: Any) -> Any:
+    """A list of tables: [field] is one, [[field]] several."""
+    return [contents] if isinstance(contents, dict) else contents
 
 
 def schema() -> dict[str, Any]:
@@ -343,7 +348,7 @@ def load(path: str | Path, *, allow_code: bool = False) -> ProblemFile:
     path = Path(path)
 
     def build(contents: Contents, text: str) -> ProblemFile:
-        problem = _problem(contents, path, allow_code)
+        problem = problem_of(contents.body, contents.field, contents.start, path, allow_code)
         settings = {name: value for name, value in contents.run if value is not None}
         _check_run(problem, contents.run)
         return ProblemFile(
@@ -363,11 +368,11 @@ def _out(folder: Path, keyword: str, name: str | None) -> Path | None:
     return path
 
 
-def _problem(contents: Contents, path: Path, allow_code: bool) -> Problem:
-    what = next(name for name in ALONGSIDE if getattr(contents.body, name) is not None)
-    body = at("body", lambda: _body(contents.body, path.parent), BodyPart.model_fields, what)
-    acting = [_field(i, part, body, path, allow_code) for i, part in enumerate(contents.field)]
-    start = contents.start
+def problem_of(described: BodyPart, parts: list[FieldPart], start: StartPart, path: Path, allow_code: bool) -> Problem:
+    """The problem of the tables [body], [[field]] and [start] of a file."""
+    what = next(name for name in ALONGSIDE if getattr(described, name) is not None)
+    body = at("body", lambda: _body(described, path.parent), BodyPart.model_fields, what)
+    acting = [_field(i, part, body, path, allow_code) for i, part in enumerate(parts)]
     state = {name: getattr(start, name) for name in (*MOTIONS, "t0")}
     state = {name: value for name, value in state.items() if value is not None}
     attitude_key = next((name for name in ATTITUDES if getattr(start, name) is not None), None)

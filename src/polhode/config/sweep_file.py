@@ -1,5 +1,6 @@
 """Sweeps: a problem with some of its numbers varied on a grid, from a list or at random, from a TOML file.
 
+    [body], [[field]], [start]  as in a problem file;  or
     [problem]  a named problem, or moments, field, params, attitude and one of omega, momentum
     [run]      method, dt, steps or t_end, every, statistics, device
     [grid]     all combinations of the values;  or
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from ..methods import EXAMPLE as METHOD
 from ..methods import methods
@@ -31,6 +32,7 @@ from ..run.ensemble.api import prepared
 from ..run.ensemble.task import Task
 from ..run.step_count import number_of_steps
 from . import toml
+from .problem_file import BodyPart, FieldPart, OutputPart, StartPart, one_or_several, problem_of
 from .sampling import AXES, at_random, in_parallel, numbers_in, on_grid, within
 from .toml import Fault, Positive, Quaternion, Strict, Vector, Whole, at, needed, python_field
 from .toml import key as optional
@@ -38,7 +40,8 @@ from .toml import key as optional
 EXAMPLE = """\
 # Tops with different spins and weights: 5 x 41 of them, each through 20 time units.
 [problem]
-name = "fast_top"            # `polhode problems` lists them; or moments, field, params, attitude, omega
+name = "fast_top"            # `polhode problems` lists them; instead of [problem], the tables [body], [[field]] and
+                             # [start] of a problem file (`polhode init`) describe one of your own
 
 [run]
 method = "METHOD"            # `polhode methods` lists them
@@ -114,7 +117,11 @@ class RunPart(Strict):
 class SweepFile(Strict):
     """A complete sweep file."""
 
-    problem: ProblemPart = Field(description="a table, [problem]: the problem common to all bodies")
+    problem: ProblemPart | None = Field(None, description="a table, [problem]: the problem common to all bodies")
+    body: BodyPart | None = Field(None, description="a table, [body]: the rigid body, as in a problem file")
+    field: list[FieldPart] = Field([], description="a table, [field], or several, [[field]], as in a problem file")
+    start: StartPart | None = Field(None, description="a table, [start]: attitude and motion, as in a problem file")
+    output: OutputPart = Field(OutputPart(), description="a table, [output]: file, the store to write")
     run: RunPart = Field(description="a table, [run]: method, dt, and steps or t_end")
     grid: dict[str, Any] | None = Field(None, description="a table, [grid], of lists of values")
     list_: dict[str, Any] | None = Field(None, alias="list", description="a table, [list], of lists of values")
@@ -123,8 +130,23 @@ class SweepFile(Strict):
     @model_validator(mode="after")
     def _whole(self) -> SweepFile:
         if sum(part is not None for part in (self.grid, self.list_, self.random)) != 1:
-            raise ValueError("give exactly one of [grid], [list], [random]")
+            raise ValueError("give exactly one of [grid], [list], [random]: the quantities that vary")
+        if (self.problem is None) == (self.body is None):
+            got = "neither" if self.body is None else "both"
+            raise ValueError(f"give [problem], or [body] and [start] as in a problem file; got {got}")
+        if (self.body is None) != (self.start is None):
+            raise ValueError("[body] and [start] go together, as in a problem file")
+        if self.body is None and self.field:
+            raise ValueError("[field] goes with [body] and [start]; in [problem] write field = ...")
+        for name in ("plot", "view"):
+            if getattr(self.output, name) is not None:
+                raise Fault(f"output.{name}", "a sweep writes one file for all bodies and no pictures; remove it")
         return self
+
+    @field_validator("field", mode="before")
+    @classmethod
+    def _one_or_several(cls, contents: Any) -> Any:
+        return one_or_several(contents)
 
 
 # --- the sweep --------------------------------------------------------------------------------------
@@ -134,12 +156,12 @@ class Sweep:
     """A validated sweep file: `task` to run, and in `labels` the varied quantities, one number per body."""
 
     def __init__(
-        self, contents: SweepFile, columns: dict[str, np.ndarray], folder: Path, text: str, allow_code: bool = False
+        self, contents: SweepFile, columns: dict[str, np.ndarray], path: Path, text: str, allow_code: bool = False
     ) -> None:
-        self.text, self.contents, self.allow_code = text, contents, allow_code
+        self.text, self.contents, self.allow_code, self.path = text, contents, allow_code, path
         self.columns = columns
         self.number = len(next(iter(columns.values())))
-        self.task = self._task(folder)
+        self.task = self._task(path.parent)
 
     @property
     def labels(self) -> dict[str, np.ndarray]:
@@ -153,12 +175,9 @@ class Sweep:
         return found
 
     def _task(self, folder: Path) -> Task:
-        contents, run = self.contents.problem, self.contents.run
-        base = (
-            at("problem.name", lambda: library.get(contents.name or ""))
-            if contents.name
-            else self._problem(contents, folder)
-        )
+        contents, run = self.contents.problem or self._start(), self.contents.run
+        base = self._base(contents, folder)
+        self._check_body_of_field(base)
         moments = self._vector("moments", base.body.moments)
         if base.body.has_principal_rotation and not self._varies("moments"):
             bodies: Any = base.body
@@ -177,6 +196,38 @@ class Sweep:
             dt=dt, steps=steps, every=run.every, t0=contents.t0 or base.t0, device=run.device,
             statistics=run.statistics,
         )  # fmt: skip
+
+    @property
+    def file(self) -> Path | None:
+        """The store that the file names, if any."""
+        return None if self.contents.output.file is None else self.path.parent / self.contents.output.file
+
+    def _base(self, contents: ProblemPart, folder: Path) -> Problem:
+        """The problem that all bodies have in common."""
+        whole = self.contents
+        if whole.body is not None and whole.start is not None:
+            return problem_of(whole.body, whole.field, whole.start, self.path, self.allow_code)
+        if contents.name:
+            return at("problem.name", lambda: library.get(contents.name or ""))
+        return self._problem(contents, folder)
+
+    def _start(self) -> ProblemPart:
+        """What [start] fixes while other quantities vary: omega in the body frame, if it is given."""
+        start = self.contents.start
+        assert start is not None
+        for name, others in (("spatial_omega", ("attitude", "moments")), ("spatial_momentum", ("attitude",))):
+            varied = [other for other in others if self._varies(other)]
+            if getattr(start, name) is not None and varied:
+                raise Fault(f"start.{name}", f"{varied[0]} varies, so give omega or momentum in the body frame")
+        return ProblemPart.model_construct(omega=start.omega, t0=start.t0 or 0.0)
+
+    def _check_body_of_field(self, base: Problem) -> None:
+        """Refuse varied moments with a field that was made for one body: it would keep the moments of that body."""
+        if base.field is None or not self._varies("moments"):
+            return
+        for name in base.field.name.split(" + "):
+            if name in fields.names() and "body" in fields.keywords(name):
+                raise Fault(f"{self._table}.moments", f"the field {name} is that of one body, so its moments are fixed")
 
     def _problem(self, contents: ProblemPart, folder: Path) -> Problem:
         """The problem described in the file itself; varied quantities have the values of the first body."""
@@ -225,6 +276,8 @@ class Sweep:
     def _field(self, contents: ProblemPart, base: Problem) -> BoundField | None:
         if base.field is None:
             return None
+        if not contents.params:
+            return base.field
         bound: BoundField = base.field.template(**{**base.field.values, **contents.params})
         return bound
 
@@ -284,9 +337,8 @@ def _field(name: str, folder: Path, allow_code: bool) -> FieldTemplate:
 
 def read(path: Path, allow_code: bool = False) -> Sweep:
     """Read and check a file; errors name line and key. Code that the file names runs only if `allow_code` is True."""
-    folder = path.parent
     return toml.read(
-        path, SweepFile, lambda contents, text: Sweep(contents, _columns(contents, folder), folder, text, allow_code)
+        path, SweepFile, lambda contents, text: Sweep(contents, _columns(contents, path.parent), path, text, allow_code)
     )
 
 

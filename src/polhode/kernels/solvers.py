@@ -348,15 +348,16 @@ def accelerated(correction: Callable[..., Vectors], n: int, attitude: Callable[.
         frame = relative_tangents(attitude(data)) + relative_tangents(system)
         x = move(x, one - 1, x)
         gap, before = 1 + 0 * residual, 1 + 0 * residual
-        wide, least, since = gap, gap, 0 * gap
+        wide, least, since, done = gap, gap, 0 * gap, gap != gap
         for _ in range(SWEEPS):
             z = correction(x, data, system, torque)
-            x = move(x, one, move(z, -one, stop_gradient(z)))
+            x = move(x, where(done, 0 * one, one), move(z, -one, stop_gradient(z)))
             change, whole = tangents_of(z), tangents_of(x) + floor
-            before, gap = gap, sqrt(max_tangent_ratio(change, whole))
-            wide = sqrt(max_tangent_ratio(change, whole + frame))
+            before, gap = gap, where(done, gap, sqrt(max_tangent_ratio(change, whole)))
+            wide = where(done, wide, sqrt(max_tangent_ratio(change, whole + frame)))
             least, since = waited(gap, least, since)
-            if arrived(gap, before, one) | ((since >= PATIENCE) & (wide <= STALL * epsilon(wide))):
+            done = done | arrived(gap, before, one) | ((since >= PATIENCE) & (wide <= STALL * epsilon(wide)))
+            if all_lanes(done):
                 break
         return x, residual + where(wide <= STALL * epsilon(wide), 0 * gap, gap)
 

@@ -152,6 +152,13 @@ def kinematics(
     ------
     InputError : an argument is invalid
     StepError : omega has no value somewhere, or is not smooth enough for the tolerance
+
+    Examples
+    --------
+    >>> from math import cos
+    >>> turn = ph.kinematics(lambda t: (cos(t), 0.0, 1.0), 5.0, tol=1e-10)
+    >>> turn.quaternion.shape[-1]
+    4
     """
     check_frame(frame)
     if tol is not None and dt is not None:

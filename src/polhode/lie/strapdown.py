@@ -107,6 +107,14 @@ def strapdown(
     Raises
     ------
     InputError : an argument is invalid
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> t = np.linspace(0.0, 1.0, 101)
+    >>> flown = ph.strapdown(t, increments=np.tile([0.0, 0.0, 0.01], (100, 1)))
+    >>> flown.quaternion[-1].round(6)
+    array([0.877583, 0.      , 0.      , 0.479426])
     """
     times = _times(t)
     turning = _one_of(times, rates=rates, increments=increments)

@@ -24,7 +24,7 @@ from .families import (
     rattle,
     comparators,
 )
-from .combinators import kick_drift, langevin, rescaling
+from .combinators import kick_drift, langevin, nose_hoover, rescaling
 from .families import brownian, splitting
 from .adaptive import dormand_prince, verner87, enright_verner76
 from .exact import lagrange_top

@@ -7,11 +7,18 @@ import re
 import unicodedata
 from importlib import resources
 
+Book = dict[str, dict[str, str]]
+"""Fields of the entries of a bibliography, by key."""
+
 
 @functools.cache
-def entries() -> dict[str, dict[str, str]]:
+def entries() -> Book:
     """Fields of every entry, by key."""
-    text = resources.files(__package__).joinpath("references.bib").read_text("utf-8")
+    return parsed(resources.files(__package__).joinpath("references.bib").read_text("utf-8"))
+
+
+def parsed(text: str) -> Book:
+    """Read the text of a BibTeX file in which every field has a line."""
     found = {}
     for part in re.split(r"^@", text, flags=re.MULTILINE)[1:]:
         head = re.match(r"(\w+)\{([^,]+),", part)
@@ -35,9 +42,9 @@ def _accented(found: re.Match[str]) -> str:
     return unicodedata.normalize("NFC", found[3] + ACCENTS[found[1] or found[2]])
 
 
-def citation(key: str) -> str:
+def citation(key: str, book: Book | None = None) -> str:
     """Return one line: authors, title, journal, year; or the key itself if the file does not have it."""
-    entry = entries().get(key)
+    entry = (entries() if book is None else book).get(key)
     if entry is None:
         return key
     authors = entry.get("author", "").replace(" and ", "; ")
@@ -48,9 +55,9 @@ def citation(key: str) -> str:
     return ". ".join(x.rstrip(".") for x in parts if x)
 
 
-def short(key: str) -> str:
+def short(key: str, book: Book | None = None) -> str:
     """Return the authors' family names and the year; only the first name for more than three authors."""
-    entry = entries().get(key, {})
+    entry = (entries() if book is None else book).get(key, {})
     names = entry.get("author", key).split(" and ")
     families = [name.split(",")[0] if "," in name else name.split()[-1] for name in names]
     authors = f"{families[0]} and others" if len(families) > 3 else " and ".join(_listed(families))

@@ -217,6 +217,29 @@ class MeanFriction(HeatBath):
         return "heat bath without products of friction"
 
 
+@dataclasses.dataclass(frozen=True)
+class ChainStart(FieldQuery):
+    """The thermostat of the body (`physics/fields/thermostat`): (kT, tau, eta_1, ..., v_1, ...) at the start of a run.
+
+    The argument h, the step, only tells the call from others.
+    """
+
+    links: int
+    values_only = True
+    arguments = ("h",)
+
+    def __post_init__(self) -> None:
+        _check_count(self, "links", self.links)
+
+    @property
+    def shape(self) -> tuple[str, ...]:
+        """Temperature, time constant, and position and velocity of every link."""
+        return (NUMBER,) * (2 + 2 * self.links)
+
+    def __str__(self) -> str:
+        return f"thermostat with a chain of {self.links} link{'s' * (self.links > 1)}"
+
+
 USES = ("torque", "potential")
 """Use of the potential between two states: the mean torque, or only the change."""
 

@@ -109,6 +109,31 @@ class Noise(NamedTuple):
     equation: str = LANGEVIN
 
 
+CHAIN_ENERGY = "chain_energy"
+"""Name of the state of a run that is the energy of a chain of Nosé and Hoover."""
+
+
+class Thermostat(NamedTuple):
+    """The declaration of a method with a chain of Nosé and Hoover (`kernels/nose_hoover`).
+
+    The orders of such a method refer to the equations of attitude, momentum and chain together.
+
+    Attributes
+    ----------
+    links : number of links of the chain
+    extended_energy : order of the change of the energy of body and chain over a time, with a potential; a lower bound
+        if the method is not symmetric and does not keep the measure
+    extended_energy_free : the same for the free body
+    extended_measure : whether a step keeps the measure exp(f eta_1 + eta_2 + ...) dR dPi deta dv, free and with a
+        potential; None = unproven
+    """
+
+    links: int
+    extended_energy: float
+    extended_energy_free: float
+    extended_measure: bool | None
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Method:
     """One integrator: its step and its properties.
@@ -139,6 +164,7 @@ class Method:
     increments : whether the step is written by increments (`kernels/state.py`), so that `compensated` applies to it
     compensated : whether a run carries the low parts of the state
     memory : count of numbers a run carries from step to step besides (q, m), zero before `before` fills them
+    states : names and shapes of the numbers that stand first in this memory and are kept with every state of a run
     base : for a method that chooses its steps (`has_own_time`), the method whose steps it makes
     symplectic_defect : for a step that is not symplectic, if there is a formula: the function (h, psi, system) -> c,
         psi the rotation vector of the step; for the free body the canonical two-form grows by c.(dpsi x dpsi)
@@ -147,7 +173,14 @@ class Method:
     estimated : the error estimate of a step, if it has one: with `tol` the step sizes follow from it
     flows : the exact flows that compose the step, in the order in which they act; empty if there are none
     noise : for a method with noise, which needs a heat bath, its declaration; `order` is that without friction
+    thermostat : for a method with a chain of Nosé and Hoover, which needs a thermostat, its declaration
     family : the kind of space the method is for, if not the rotations of a body: "lie", "ndim"; else empty
+
+    Examples
+    --------
+    >>> method = ph.methods["imidm"]
+    >>> method.order, method.implicit, method.symplectic
+    (2, True, False)
     """
 
     name: str
@@ -185,6 +218,8 @@ class Method:
     estimated: Estimate | None = None
     symplectic_defect: Callable[..., Any] | None = None
     noise: Noise | None = None
+    thermostat: Thermostat | None = None
+    states: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
     def takes(self, kind: str) -> bool:
         """Whether the method takes a field of this kind (one of `NEEDS`)."""
@@ -199,6 +234,11 @@ class Method:
     def has_own_time(self) -> bool:
         """Whether a run carries its own time, memory[0], because its steps are not h."""
         return self.base is not None
+
+    @property
+    def kept_memory(self) -> int:
+        """Count of numbers of the memory that are written after a state: its own time, or the `states`."""
+        return 1 if self.has_own_time else sum(math.prod(shape) for _, shape in self.states)
 
     @property
     def torque_at_ends(self) -> bool:
@@ -217,7 +257,8 @@ class Method:
     def declaration(self) -> dict[str, Any]:
         """Return all declared properties, in the order of its attributes, without the step and the description."""
         declared = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in UNDECLARED}
-        return declared | {"has_own_time": self.has_own_time, "estimate_order": self.estimate_order} | self._noise
+        declared |= {"has_own_time": self.has_own_time, "estimate_order": self.estimate_order}
+        return declared | self._noise | ({} if self.thermostat is None else self.thermostat._asdict())
 
     @property
     def _noise(self) -> dict[str, Any]:
@@ -272,6 +313,8 @@ UNDECLARED = (
     "unprocessed",
     "symplectic_defect",
     "noise",
+    "thermostat",
+    "states",
 )
 """Attributes of a method that are not part of its printed declaration."""
 

@@ -13,7 +13,14 @@ from .primitives import sqrt
 
 @dataclasses.dataclass(frozen=True)
 class Surd:
-    """The number rational + factor sqrt(radicand)."""
+    """The number rational + factor sqrt(radicand).
+
+    Examples
+    --------
+    >>> gauss = ph.surd("1/2", "-1/6", 3)
+    >>> gauss.rational, gauss.radicand
+    (Fraction(1, 2), 3)
+    """
 
     rational: Fraction
     factor: Fraction
@@ -54,7 +61,13 @@ def exact(value: Any, what: str = "a coefficient") -> Any:
 
 
 def surd(rational: Any, factor: Any, radicand: int) -> Surd:
-    """``surd("1/2", "-1/6", 3)`` is 1/2 - sqrt(3)/6."""
+    """``surd("1/2", "-1/6", 3)`` is 1/2 - sqrt(3)/6.
+
+    Examples
+    --------
+    >>> ph.surd("1/2", "-1/6", 3).factor
+    Fraction(-1, 6)
+    """
     if isinstance(radicand, bool) or not isinstance(radicand, int) or radicand < 0:
         raise InputError(f"the radicand of a surd must be a whole number, 0 or more; got {radicand!r}")
     parts = [exact(x, "the rational part and the factor of a surd") for x in (rational, factor)]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Any
+
+import numpy as np
 
 GUARD_DIGITS = 5
 """Digits carried beyond the requested ones."""
@@ -15,3 +18,13 @@ def guarded(digits: int | None) -> contextlib.AbstractContextManager[None]:
     from .multiprecision import working  # mpmath takes long to import
 
     return working(digits + GUARD_DIGITS)
+
+
+def in_digits(values: Any) -> np.ndarray:
+    """Convert numbers to the working precision: doubles exactly, mpmath numbers with all their digits."""
+    from .multiprecision import number
+
+    given = np.atleast_1d(np.array(values, dtype=object))
+    converted = np.empty(given.size, dtype=object)
+    converted[:] = [number(x if hasattr(x, "_mpf_") else float(x)) for x in given.ravel()]
+    return converted.reshape(given.shape)

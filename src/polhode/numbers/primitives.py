@@ -96,7 +96,18 @@ def sincos(x: Number) -> tuple[Number, Number]:
 
 
 def where(condition: Any, yes: Number, no: Number) -> Number:
-    """Choose by a condition. Both sides are computed, so both must be finite."""
+    """Choose by a condition. Both sides are computed, so both must be finite.
+
+    Examples
+    --------
+    >>> @ph.torque
+    ... def pulse(t, strength):
+    ...     return [ph.where(t < 1.0, strength, 0.0), 0.0, 0.0]
+    ...
+    >>> sol = ph.solve(ph.Problem(ph.Body([1.0, 2.0, 3.0]), pulse(0.1), omega=[0, 0, 0]), tol=1e-9, t_end=3.0)
+    >>> float(sol.omega[-1, 0].round(9))
+    0.1
+    """
     return _space(condition, yes, no).where(condition, yes, no)
 
 

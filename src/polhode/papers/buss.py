@@ -6,12 +6,10 @@ import itertools
 import math
 from typing import Any
 
-from validation import buss_table
-from validation.buss_table import DEGREES, MOST, ROWS, displacement, least_steps
-
 from ..analysis import bench
 from ..methods import methods
 from ..plots import bars
+from .buss_table import DEGREES, MOST, ROWS, THRESHOLD, displacement, least_steps
 from .curves import listed, named
 from .results import FAILS, HOLDS, IN_PART, Outcome, Table, Verdict, Watch, passed, result
 
@@ -26,7 +24,7 @@ STEPS_HOW = (
     "A solid prism with sides 1, 4, 18, no torque, 45.2 turns. The talk states neither the initial rotation axis nor "
     "the error measure nor which side each axis label means, so its numbers cannot be reproduced exactly. Here "
     "the momentum is at 70 degrees to the long axis, the error is the root mean square displacement of the "
-    f"body's points at the end, below {buss_table.THRESHOLD:g} of sqrt(J_max/M), and axis 2 is the long one. "
+    f"body's points at the end, below {THRESHOLD:g} of sqrt(J_max/M), and axis 2 is the long one. "
     "EP is the closed form of energy preservation on the polhode."
 )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from validation.buss_table import ROWS
 
 from .. import plots
 from ..analysis.checks import changes, measured_order, symplectic_defect
@@ -14,6 +13,7 @@ from ..methods import methods
 from ..physics.body import Body
 from ..physics.problem import Problem
 from ..run.solve import solve
+from .buss_table import ROWS
 from .curves import listed, named, over_time
 from .results import FAILS, HOLDS, IN_PART, Outcome, Verdict, Watch, not_zero, passed, result, zero
 

@@ -21,12 +21,14 @@ PRESENT = ("TRAP", "IMID", "TRAPM", "IMIDM")
 ALL = (*REFERENCE, *PRESENT)
 
 HOW = (
-    "Errors at t = {end:g} against a reference of 34 digits (the document used a run with a step of {reference} "
-    "instead): spectral norm of the attitude, Euclidean norm of the body momentum. Steps {first:g} to {last:g}."
+    "Errors at t = {end:g} against a reference of 34 digits (the document used {reference} instead): spectral norm of "
+    "the attitude, Euclidean norm of the body momentum. Steps {first:g} to {last:g}."
 )
 
 
-def _outcome(errors: Errors, title: str, reference: str, verdicts: list[Verdict]) -> Outcome:
+def _outcome(errors: Errors, title: str, step: str | None, verdicts: list[Verdict]) -> Outcome:
+    """The result; `step` is that of the document's reference, None if the document does not give it."""
+    reference = "a run with a small step, which it does not give," if step is None else f"a run with a step of {step}"
     how = HOW.format(end=errors.problem.t_end, reference=reference, first=errors.dts[0], last=errors.dts[-1])
     return Outcome(how, [("errors", errors.picture(title))], [errors.table("errors")], verdicts)
 
@@ -128,7 +130,7 @@ def figure_3(watch: Watch) -> Outcome:
             HOLDS if len(ahead) == len(gains) else IN_PART if len(ahead) > len(gains) / 2 else FAILS,
         ),
     ]  # fmt: skip
-    return _outcome(errors, "Fast top, t = 20", "not given", verdicts)
+    return _outcome(errors, "Fast top, t = 20", None, verdicts)
 
 
 def _gain(errors: Errors, dt: float) -> float:

@@ -1,4 +1,4 @@
-"""P. Krysl (2006 and 2005), section 2 of both: the algorithms on vector spaces, p' = f(u, t), u' = M^-1 p.
+"""P. Krysl (2006 and 2004), section 2 of both: the algorithms on vector spaces, p' = f(u, t), u' = M^-1 p.
 
 The formulas are as printed, the steps are those of `polhode.vector`; both in 50 digits.
 """

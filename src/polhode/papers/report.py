@@ -25,7 +25,9 @@ h2 { margin-top: 3rem; font-size: 1.25rem; border-bottom: 2px solid #ddd; } h3 {
 table { border-collapse: collapse; margin: 1rem 0; font-size: 0.9rem; }
 th, td { border: 1px solid #ccc; padding: 0.3rem 0.6rem; text-align: left; vertical-align: top; }
 th { background: #f3f3f3; } td.number { text-align: right; font-variant-numeric: tabular-nums; }
-img { max-width: 100%; } .cite { color: #555; } nav ul { columns: 2; } code { background: #f3f3f3; padding: 0 0.2rem; }
+img { max-width: 100%; } .cite { color: #555; } code { background: #f3f3f3; padding: 0 0.2rem; }
+nav ul { columns: 2 22rem; padding-left: 1.2rem; } /* one column on a narrow screen */
+nav li { break-inside: avoid; } nav li, h2, h3, td { overflow-wrap: anywhere; }
 .scroll { overflow-x: auto; }
 """
 

@@ -28,6 +28,8 @@ class Verdict:
     def __post_init__(self) -> None:
         if self.verdict not in WORDS:
             raise ValueError(f"a verdict is one of {WORDS}; got {self.verdict!r}")
+        if self.says.endswith("?"):
+            raise ValueError(f"a question neither holds nor fails; write it as a statement: {self.says!r}")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -158,7 +158,7 @@ def operations(watch: Watch) -> Outcome:
             HOLDS if 5 < over_splitting < 20 else IN_PART if over_splitting > 1 else FAILS,
         ),
         Verdict(
-            "open problems", "is it possible to make this even cheaper?",
+            "open problems", "it may be possible to make this even cheaper",
             f"the same map without eigenvectors and without iteration takes {cheaper:.2g} of the operations",
             passed(cheaper < 1),
         ),

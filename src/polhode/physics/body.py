@@ -52,8 +52,17 @@ class Body:
         `ResultWarning`; Euler's equations are still defined for them. None accepts them without a warning
 
     `box`, `ellipsoid`, `cylinder`, `cone`, `torus`, `t_handle`, `from_points` and `from_mesh` build bodies from their
-    geometry; the solids have their centre of mass at the origin. ``a + b`` joins two bodies, ``a - b`` cuts b out of a.
+    geometry; the solids have their centre of mass at the origin. `from_urdf`, `from_sdf` and `from_mjcf` read the
+    inertia of a part of a robot. ``a + b`` joins two bodies, ``a - b`` cuts b out of a.
     Lengths and masses are in any consistent units.
+
+    Examples
+    --------
+    >>> body = ph.Body([5.0, 5.0, 1.0])
+    >>> body.moments
+    array([5., 5., 1.])
+    >>> ph.Body.box(1.0, 2.0, 3.0, mass=12.0).moments
+    array([13., 10.,  5.])
     """
 
     def __init__(
@@ -196,6 +205,40 @@ class Body:
         return cls(_tidied(_of_squares(second * (mass / volume))), mass=mass, centre=centre, shapes=[shape])
 
     @classmethod
+    def from_urdf(cls, path: Any, link: str | None = None) -> Body:
+        """The inertia of a link of a URDF file (robots, ROS), in the axes of the link; SI units.
+
+        link : its name; needed if several links have an inertia
+        """
+        from . import robots
+
+        return cls._of_inertial(robots.urdf(path, link))
+
+    @classmethod
+    def from_sdf(cls, path: Any, link: str | None = None) -> Body:
+        """The inertia of a link of an SDF file (Gazebo), in the axes of the link; SI units.
+
+        link : its name, or model::link; needed if several links have an inertia
+        """
+        from . import robots
+
+        return cls._of_inertial(robots.sdf(path, link))
+
+    @classmethod
+    def from_mjcf(cls, path: Any, body: str | None = None) -> Body:
+        """The inertia of a body of an MJCF file (MuJoCo), in the axes of the body.
+
+        body : its name; needed if several bodies have an inertia
+        """
+        from . import robots
+
+        return cls._of_inertial(robots.mjcf(path, body))
+
+    @classmethod
+    def _of_inertial(cls, found: Any) -> Body:
+        return cls(_tidied(found.turned), mass=found.mass, centre=found.centre)
+
+    @classmethod
     def from_shape(cls, name: str, **sizes: Any) -> Body:
         """Make a body from the name of a shape and its keywords: ``from_shape("box", a=1, b=2, c=3, density=2)``."""
         if not isinstance(name, str) or name not in SHAPES:
@@ -253,6 +296,13 @@ class Body:
             pivot=R @ self.pivot,
             shapes=[s.turned(R) for s in self.shapes],
         )
+
+    def placed(self, pose: Any) -> Body:
+        """The body rotated about the origin of its axes and then translated, by a scipy RigidTransform."""
+        from .poses import from_rigid_transform
+
+        shift, rotation = from_rigid_transform(pose)
+        return self.turned(rotation).moved(shift)
 
     @property
     def looks(self) -> tuple[Shape, ...]:

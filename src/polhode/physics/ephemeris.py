@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..numbers.user_math import where
-from . import oem, spk
+from . import epochs, oem, spk
 from .paths import Path, with_constants
 from .tables import FEW_ROWS, derivative, found_in, horner, interpolated, piecewise, rows_of
 from .validate import positive, whole_number
@@ -32,6 +32,13 @@ class Ephemeris(Path):
         gradient cannot vary
     positions : three numbers for each time, from the centre to the body
     velocities : three numbers for each time, or None
+
+    Examples
+    --------
+    >>> positions = [[1.0, 0.0, 0.0], [0.9, 0.4, 0.0], [0.6, 0.8, 0.0], [0.2, 1.0, 0.0]]
+    >>> moving = ph.Ephemeris(1.0, [0.0, 1.0, 2.0, 3.0], positions)
+    >>> moving.mu
+    1.0
     """
 
     meta: Mapping[str, str] = {}
@@ -66,7 +73,7 @@ class Ephemeris(Path):
             got = "none" if segment is None else repr(segment)
             raise InputError(f"the file has {len(segments)} segments; give segment, from 1 on; got {got}", "segment")
         chosen = segments[number - 1]
-        start = chosen.epochs[0] if epoch is None else oem.epoch_of(epoch)
+        start = chosen.epochs[0] if epoch is None else epochs.epoch_of(epoch)
         made = cls(mu, chosen.times(start), chosen.states[:, :3], chosen.states[:, 3:])
         made.meta = chosen.meta
         return made

@@ -36,6 +36,12 @@ class Facets:
     normals : (n, 3) unit vectors that point outwards
     areas : (n,)
     centres : (n, 3) from the centre of mass, about which the torques are taken, to the centre of each facet
+
+    Examples
+    --------
+    >>> box = ph.Facets.box(1.0, 2.0, 3.0)
+    >>> float(box.areas.sum())
+    22.0
     """
 
     normals: np.ndarray

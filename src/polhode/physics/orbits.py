@@ -27,6 +27,12 @@ class Orbit(Path):
     periapsis_time : T, a time at which the body is at the periapsis
     inclination, node, argument : inclination, longitude of the ascending node, argument of the periapsis
     semi_major_axis : a, instead of `periapsis`: q = a (1 - e), negative for a hyperbola
+
+    Examples
+    --------
+    >>> orbit = ph.Orbit(398600.4418, periapsis=6778.0, eccentricity=0.001)
+    >>> round(orbit.period / 60, 1)
+    92.7
     """
 
     def __init__(

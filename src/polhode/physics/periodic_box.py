@@ -20,6 +20,12 @@ class PeriodicBox:
     Attributes
     ----------
     lengths : the three edges
+
+    Examples
+    --------
+    >>> box = ph.PeriodicBox([10.0, 10.0, 10.0])
+    >>> box.wrap([[11.0, -1.0, 5.0]])
+    array([[1., 9., 5.]])
     """
 
     def __init__(self, lengths: Any) -> None:

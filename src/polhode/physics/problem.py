@@ -41,6 +41,11 @@ class Reference:
     """A solution at one time, known independently of the methods.
 
     `quaternion` (scalar first, body to space) and `momentum` (body frame) are correct to `error`.
+
+    Examples
+    --------
+    >>> ph.problems.free_body().reference.error < 1e-15
+    True
     """
 
     t: float
@@ -63,11 +68,21 @@ class Problem:
     omega, momentum, spatial_omega, spatial_momentum : exactly one of them; the first two in the body frame
     t0 : time of that state
     t_end, dt : default end time and largest step for comparisons
+
+    Examples
+    --------
+    >>> tilt = ("ZXZ", [0, 17, 0])
+    >>> top = ph.Problem(ph.Body([5.0, 5.0, 1.0]), ph.fields.gravity(mgl=20.0), euler_deg=tilt, omega=[0, 0, 50])
+    >>> float(top.momentum[2])
+    50.0
     """
 
     __slots__ = ("__dict__", "__weakref__", "_loop_data")
     _loop_data: tuple[Any, ...]
     """Cached initial data of the loop, with the objects they were computed from; not part of ``vars(problem)``."""
+
+    kept: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """Names and shapes of the numbers that the method of a run keeps with every state (`Method.states`)."""
 
     def __init__(
         self,

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..methods.queries import (
     STATE,
+    ChainStart,
     DiscreteGradient,
     FieldQuery,
     HeatBath,
@@ -20,7 +21,7 @@ from ..methods.queries import (
     TorqueRates,
 )
 from ..numbers.dispatch import by_arguments, kernel
-from .fields import Field, bath_kernel, no_answer
+from .fields import Field, bath_kernel, chain_kernel, no_answer
 from .taylor_steps import lie_taylor_kernel, taylor_kernel
 from .torque_gradient import no_gradient, rate_kernel
 from .torque_rates import rates_kernel
@@ -88,6 +89,13 @@ def _(query: HeatBath, field: Field | None, has_principal_rotation: bool, number
     if field is None or field.bath is None:
         return no_answer(query)
     return bath_kernel(field, has_principal_rotation)
+
+
+@answering.register
+def _(query: ChainStart, field: Field | None, has_principal_rotation: bool, number: Number) -> Kernel:
+    if field is None or field.bath is None:
+        return no_answer(query)
+    return chain_kernel(field, query.links)
 
 
 @answering.register

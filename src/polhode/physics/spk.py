@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from .oem import epoch_of
+from .epochs import epoch_of
 from .validate import file_path, real_array
 
 METRES, DAY = 1000.0, 86400.0

@@ -35,6 +35,17 @@ class VaryingBody:
     leaving : momentum that leaves the body per unit of time: None if matter only moves within the body, "carried" if
         it leaves with the velocity of its place in the body, or a function of t and omega (either or both) that
         returns three numbers in body axes
+
+    Examples
+    --------
+    >>> @ph.VaryingBody
+    ... def unfolding(t):
+    ...     return 1.0 + 0.1 * t, 1.0 + 0.1 * t, 0.5
+    ...
+    >>> ship = ph.Problem(unfolding, omega=[0.1, 0.0, 1.0])
+    >>> sol = ph.solve(ship, tol=1e-9, t_end=5.0)
+    >>> (sol.spatial_momentum[-1] - sol.spatial_momentum[0]).round(6) + 0.0
+    array([0., 0., 0.])
     """
 
     def __init__(self, inertia: Any, *, times: Any = None, between: str = "cubic", leaving: Any = None) -> None:

@@ -11,16 +11,20 @@ import numpy as np
 from ..analysis.convergence import Row, by_method
 from ..errors import InputError
 from ..results.trajectory import Trajectory
-from .style import SMALLEST, Picture, axes_of, legend_right, log_axes, look, styled
+from .style import LEGEND_ROWS, SMALLEST, Picture, axes_of, legend_right, log_axes, look, styled
 from .trajectories import drift_plot
+
+FAILED_ROWS = 0.03
+"""Distance of the rows of crosses for failed runs, as a part of the height."""
 
 
 @styled
 def convergence_plot(rows: Iterable[Row], ax: Any = None, title: str = "") -> Picture:
-    """Attitude error against step size, with the slopes of the declared orders."""
+    """Attitude error against step size, with the slopes of the declared orders; crosses on the edge are failed runs."""
     fig, ax = axes_of(ax, (7.0, 4.2))
     lines = _lines(rows)
     _error_lines(ax, lines, lambda row: row.dt)
+    _failed_marks(ax, lines)
     _slopes(ax, [r for of in lines.values() for r in of if not r.failure])
     ax.set(xlabel=r"step size $\Delta t$ [units of the problem]", title=title)
     return fig, ax
@@ -47,14 +51,32 @@ def _lines(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def _error_lines(ax: Any, lines: dict[str, list[Row]], across: Callable[[Row], float]) -> None:
-    """One line of attitude errors per method, without failed runs."""
+    """One line of attitude errors per method; the legend counts its failed runs, which have no error."""
     for i, (name, of) in enumerate(lines.items()):
-        ax.plot([across(r) for r in of], [max(r.attitude_error, SMALLEST) for r in of], label=name, **look(i))
+        errors = [max(r.attitude_error, SMALLEST) for r in of]
+        ax.plot([across(r) for r in of], errors, label=name + _failures(of), **look(i))
     ax.margins(x=0.12)
     if any(not r.failure for of in lines.values() for r in of):
         log_axes(ax)
     ax.set_ylabel(r"attitude error $\|R - R_{\rm ref}\|_2$")
     legend_right(ax, [-_finest(of) for of in lines.values()])
+
+
+def _failures(of: Sequence[Row]) -> str:
+    """How many runs of a method failed, for the legend."""
+    failed = sum(bool(r.failure) for r in of)
+    return f" ({failed} of {len(of)} failed)" if failed else ""
+
+
+def _failed_marks(ax: Any, lines: dict[str, list[Row]]) -> None:
+    """Crosses at the upper edge, at the step sizes with which a method failed: a row for each, coloured as its line."""
+    height = 1.0
+    for i, of in enumerate(lines.values()):
+        steps = [r.dt for r in of if r.failure]
+        if steps:
+            there = {"transform": ax.get_xaxis_transform(), "clip_on": False}
+            ax.plot(steps, [height] * len(steps), color=look(i)["color"], marker="x", linestyle="none", **there)
+            height -= FAILED_ROWS
 
 
 def _finest(of: Sequence[Row]) -> float:
@@ -74,7 +96,7 @@ def _slopes(ax: Any, rows: Sequence[Row]) -> None:
         low = top * (end / right) ** order
         ax.plot([end, right], [low, top], color="0.4", linestyle=(0, (6, 3)), linewidth=0.8, zorder=1)
         ax.annotate(
-            rf"$\Delta t^{order:g}$", (end, low), xytext=(-3, 0), textcoords="offset points", color="0.3",
+            rf"$\Delta t^{{{order:g}}}$", (end, low), xytext=(-3, 0), textcoords="offset points", color="0.3",
             ha="right", va="center",
         )  # fmt: skip
 
@@ -100,8 +122,9 @@ def comparison_plot(rows: Iterable[Row], sols: Iterable[Trajectory], title: str 
     """Error against step size and energy drift over time side by side, methods in the same order in both."""
     import matplotlib.pyplot as plt
 
-    fig, axes = plt.subplots(1, 2, figsize=(9.2, 3.8), layout="constrained")
     paths = list(sols)
+    width = 9.2 if len(paths) <= LEGEND_ROWS else 11.6  # the legend has a second column
+    fig, axes = plt.subplots(1, 2, figsize=(width, 4.0), layout="constrained")
     convergence_plot(rows, axes[0], title)
     drift_plot(paths, axes[1])
     axes[0].get_legend().remove()

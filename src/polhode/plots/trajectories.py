@@ -11,6 +11,7 @@ import numpy as np
 
 from ..analysis.invariants import energy_change, momentum_change, polhodes
 from ..errors import InputError
+from ..physics.conserved import AXES, Conserved
 from ..results.trajectory import Trajectory
 from ..run.poinsot import omega_across
 from .sphere import ends_of, frame_of, path_on, sphere
@@ -84,12 +85,22 @@ class TrajectoryPlots:
 
     @styled
     def drift(self, ax: Any = None) -> Picture:
-        """Largest relative changes so far of energy, spatial momentum (as a vector) and |momentum|."""
+        """Largest relative changes so far of energy and momentum: of what the motion conserves, as in ``sol.drift()``.
+
+        Of energy, spatial momentum (as a vector) and |momentum| if it conserves nothing, or if that is not known.
+        """
         fig, ax = axes_of(ax)
-        length = np.linalg.norm(self.sol.momentum, axis=1, keepdims=True)
-        self._change(ax, energy_change(self.sol.energy), "energy $E$", 0)
-        self._change(ax, momentum_change(self.sol.spatial_momentum, np.eye(3)), r"spatial momentum $\pi$", 1)
-        self._change(ax, momentum_change(length, np.ones((1, 1))), r"its length $|\pi| = |\Pi|$", 2)
+        known = self.sol.conserved
+        kept = Conserved(True, AXES) if known is None or not (known.energy or known.momentum) else known
+        if kept.energy:
+            self._change(ax, energy_change(self.sol.energy), "energy $E$", 0)
+        if kept.momentum:
+            part = np.array(kept.directions)
+            label = kept.momentum.replace("_", " ")
+            self._change(ax, momentum_change(self.sol.spatial_momentum, part), rf"{label} $\pi$", 1)
+        if len(kept.directions) == 3:
+            length = np.linalg.norm(self.sol.momentum, axis=1, keepdims=True)
+            self._change(ax, momentum_change(length, np.ones((1, 1))), r"its length $|\pi| = |\Pi|$", 2)
         ax.set_yscale("log")
         ax.set(xlabel=TIME, ylabel="largest relative change so far", title=self._title)
         ax.margins(x=0.01)
@@ -174,7 +185,7 @@ def momentum_directions(sol: Trajectory) -> np.ndarray:
 
 @styled
 def drift_plot(sols: Trajectory | Iterable[Trajectory], ax: Any = None) -> Picture:
-    """Largest relative change of the energy so far, for several trajectories."""
+    """Largest relative change of the energy so far, for several trajectories; a cross is the end of a failed run."""
     paths = [sols] if isinstance(sols, Trajectory) else list(sols)
     if not paths or not all(isinstance(s, Trajectory) for s in paths):
         raise InputError("drift_plot draws trajectories, one or several: drift_plot([sol, other])")
@@ -182,6 +193,8 @@ def drift_plot(sols: Trajectory | Iterable[Trajectory], ax: Any = None) -> Pictu
     worst = [worst_so_far(energy_change(s.energy)) for s in paths]
     for i, (s, line) in enumerate(zip(paths, worst, strict=True)):
         ax.plot(s.t[1:], line, label=_description(s), markevery=(0.08 + 0.06 * (i % 3), 0.2), **look(i))
+        if s.status == "failed" and line.size:
+            ax.plot(s.t[-1], line[-1], color=look(i)["color"], marker="x", linestyle="none")
     ax.set_yscale("log")
     ax.set(xlabel=TIME, ylabel=r"largest $|E - E_0|/|E_0|$ so far", title=_common_title(paths))
     ax.margins(x=0.01)

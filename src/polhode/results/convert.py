@@ -41,10 +41,10 @@ def _with_inertia(
 
 
 def _states(problem: Problem, rows: np.ndarray) -> dict[str, np.ndarray]:
-    """The states of the field, by name, from the columns after attitude and momentum."""
+    """The states of the field, or of the method, by name, from the columns after attitude and momentum."""
     found, first = {}, COLUMNS
-    for name, value in problem.field.states.items() if problem.field is not None else ():
-        shape = np.shape(value)
+    of_field = problem.field.states.items() if problem.field is not None else ()
+    for name, shape in (*((name, np.shape(value)) for name, value in of_field), *problem.kept):
         last = first + math.prod(shape)
         found[name], first = rows[:, first:last].reshape(len(rows), *shape), last
     return found
@@ -62,7 +62,7 @@ def full_precision(problem: Problem, t: np.ndarray, rows: np.ndarray, digits: in
         principal_to_body: Any = problem.principal(number)[1]
         times_of_rows = np.array([number(x) for x in t.tolist()], dtype=object)
         for row in rows:
-            q, m = tuple(row[:4]), tuple(row[4:])
+            q, m = tuple(row[:4]), tuple(row[4:COLUMNS])
             omega = times(inverse, m)
             if principal_to_body:
                 q, m, omega = (
@@ -85,4 +85,8 @@ def full_precision(problem: Problem, t: np.ndarray, rows: np.ndarray, digits: in
 
 def states(problem: Problem, t: np.ndarray, rows: np.ndarray, digits: int | None) -> dict[str, np.ndarray]:
     """The data of a trajectory, from times and rows in principal axes: doubles, or numbers with `digits`."""
-    return primary(problem, t, rows) if digits is None else Rounded(full_precision(problem, t, rows, digits))
+    if digits is None:
+        return primary(problem, t, rows)
+    rounded = rows[:, COLUMNS:].astype(float) if problem.kept else rows[:, COLUMNS:]
+    kept = _states(problem, np.hstack([np.empty((len(rows), COLUMNS)), rounded]))
+    return Rounded(full_precision(problem, t, rows, digits), kept)

@@ -15,10 +15,19 @@ from ..errors import InputError
 class Covariance:
     """Covariances of (d, Pi) in body axes over time: d in rad is a small rotation R exp(hat d), Pi the body momentum.
 
+    Of an ensemble, the body follows the time in all shapes: (n, N, 6, 6) and so on.
+
     Attributes
     ----------
     t : (n,) times
     matrix : (n, 6, 6) covariances
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sol = ph.solve(ph.problems.free_body(), "imidm", dt=0.1, steps=10, tangent=True)
+    >>> sol.tangent.covariance(np.diag([1e-4] * 6)).matrix.shape
+    (11, 6, 6)
     """
 
     t: np.ndarray
@@ -27,22 +36,22 @@ class Covariance:
     @property
     def sigma(self) -> np.ndarray:
         """Standard deviations (n, 6)."""
-        return np.sqrt(np.maximum(0.0, np.diagonal(self.matrix, axis1=1, axis2=2)))
+        return np.sqrt(np.maximum(0.0, np.diagonal(self.matrix, axis1=-2, axis2=-1)))
 
     @functools.cached_property
     def attitude(self) -> tuple[np.ndarray, np.ndarray]:
         """Ellipsoids of one sigma of the attitude: half axes (n, 3) in rad, longest first, and directions (n, 3, 3)."""
-        return _ellipsoids(self.matrix[:, :3, :3])
+        return _ellipsoids(self.matrix[..., :3, :3])
 
     @functools.cached_property
     def momentum(self) -> tuple[np.ndarray, np.ndarray]:
         """The same for the body momentum."""
-        return _ellipsoids(self.matrix[:, 3:, 3:])
+        return _ellipsoids(self.matrix[..., 3:, 3:])
 
 
 def _ellipsoids(P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     values, vectors = np.linalg.eigh(P)
-    return np.sqrt(np.maximum(0.0, values[:, ::-1])), vectors[:, :, ::-1]
+    return np.sqrt(np.maximum(0.0, values[..., ::-1])), vectors[..., ::-1]
 
 
 def checked_covariance(name: str, given: Any, size: int) -> np.ndarray:

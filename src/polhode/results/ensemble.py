@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
+from ..methods.record import CHAIN_ENERGY
 from ..physics.bodies import Bodies
 from ..physics.observers.statistics import Statistic
 from . import observables, one_body
@@ -19,6 +20,7 @@ from .one_body import NOT_YET
 from .trajectory import Trajectory
 
 if TYPE_CHECKING:
+    import pandas
     import xarray
 
     from ..plots import EnsemblePlots
@@ -50,9 +52,17 @@ class Ensemble:
     every : number of steps between two stored states
     tol : the tolerance, if one was given
     events : for each requested event, a list with one Trajectory per body: the states at which it occurred
-    states : states of the field (`ph.states`) by name, each (n, N, ...)
+    states : states of the field (`ph.states`), or of chains of Nosé and Hoover, by name, each (n, N, ...)
+    kept : names of those among them that are states of the method
+    tangent : with ``tangent=True``, derivatives: ``.matrix``, ``.inertia``, ``.params``, ``.covariance(...)``
     error_estimate : (N,) with `tol`, the estimated error at the end: the larger of the attitude error (an angle) and
         the momentum error relative to the largest momentum; NaN for a body that failed. Otherwise None
+
+    Examples
+    --------
+    >>> many = ph.ensemble([1.5, 2.0, 2.5], None, [[1.0, 0.01, 0.0], [0.0, 1.0, 0.01]], "dmv10", dt=0.1, steps=10)
+    >>> many.energy.shape
+    (2, 2)
     """
 
     t: np.ndarray
@@ -73,6 +83,8 @@ class Ensemble:
     dense: Callable[[int, Trajectory], Any] | None = dataclasses.field(default=None, repr=False)
     events: list[list[Trajectory]] = dataclasses.field(default_factory=list, repr=False)
     states: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict, repr=False)
+    kept: tuple[str, ...] = dataclasses.field(default=(), repr=False)
+    tangent: Any = dataclasses.field(default=None, repr=False)
 
     @functools.cached_property
     def matrix(self) -> np.ndarray:
@@ -121,6 +133,11 @@ class Ensemble:
                 return kinetic + self.known_bodies.energies(self.quaternion, np.zeros_like(self.momentum))
             return self.known_bodies.energies(self.quaternion, self.momentum)
 
+    @property
+    def has_energy(self) -> bool:
+        """True if energies are known: the bodies and their field are, or a file has energies."""
+        return self.bodies is not None
+
     def energy_of(self, i: int, chosen: np.ndarray) -> np.ndarray:
         """Energies of some states of body i; those of the other bodies are not computed."""
         if self.inertia is not None:
@@ -132,10 +149,15 @@ class Ensemble:
     def drift(self) -> dict[str, np.ndarray]:
         """Largest relative changes (N,) of energy, spatial momentum (as a vector) and |momentum| of every body.
 
-        They are taken over the stored states; `statistics` covers every step.
+        With a chain of Nosé and Hoover, also of the extended energy, that of body and chain. They are taken over the
+        stored states; `statistics` covers every step.
         """
         with np.errstate(all="ignore"):
-            return observables.drift([(self.energy, self.spatial_momentum, self.momentum)], np.fmax.reduce)
+            found = observables.largest_changes([(self.energy, self.spatial_momentum, self.momentum)], np.fmax.reduce)
+            if CHAIN_ENERGY in self.states:
+                chain = self.states[CHAIN_ENERGY]
+                found["extended_energy"] = observables.extended_drift([(self.energy, chain)], np.fmax.reduce)
+            return found
 
     def worst_drift(self) -> dict[str, float]:
         """Largest drift among the bodies; NaN if no body has one."""
@@ -195,11 +217,30 @@ class Ensemble:
         return self.quaternion[-1, i], self.momentum[-1, i]
 
     def to_xarray(self) -> xarray.Dataset:
-        """Arrays with labelled dimensions; conventions are in the attributes. Arrays in a file are read when needed."""
+        """Arrays with labelled dimensions; conventions are in the attributes. Arrays in a file are read when needed.
+
+        If all bodies have the same times, there is an index on them: ``ds.sel(t=5.0, method="nearest")``.
+        """
         self._check_without_states()
         from .store import ensemble_files
 
-        return ensemble_files.dataset(self)
+        made = ensemble_files.dataset(self)
+        return made.set_xindex("t") if made["t"].ndim == 1 else made
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """One row for each state of each body, with a column `body`; units are in ``attrs``.
+
+        A body that failed has the states before its failure, and one that has not been run has none.
+        """
+        from .formats import table
+
+        return table.frame(self)
+
+    def export(self, path: str | Path, to: str | None = None, overwrite: bool = False, **options: Any) -> Path:
+        """Write a file for other programs, in the format of its suffix or of the name `to`; see docs/formats.md."""
+        from .formats import formats
+
+        return formats.export(self, path, to, overwrite, **options)
 
     def save(self, path: str | Path, overwrite: bool = False) -> Path:
         """Write to ``.zarr`` or ``.nc`` (NetCDF), by suffix."""

@@ -10,6 +10,8 @@ import numpy as np
 from ..errors import InputError
 from ..kernels.so3 import matrix, rotate
 from ..numbers.arrays import components, relative
+from ..numbers.precision import guarded, in_digits
+from ..numbers.primitives import sqrt
 
 
 def matrices(quaternion: np.ndarray) -> np.ndarray:
@@ -42,23 +44,60 @@ def kinetic_energy(omega: np.ndarray, momentum: np.ndarray) -> np.ndarray:
     return np.asarray((omega * momentum).sum(axis=-1) / 2)
 
 
-def drift(parts: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]], largest_of: Any = np.max) -> dict[str, Any]:
+NO_STATES = "the drift cannot be computed: there are no states"
+
+CHANGES = ("energy", "spatial_momentum", "momentum_norm")
+"""Names of the quantities whose changes `largest_changes` computes."""
+
+
+def largest_changes(
+    parts: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]], largest_of: Any = np.max, directions: Any = None
+) -> dict[str, Any]:
     """Largest relative changes since the first state, from blocks of energies, spatial and body momenta.
 
-    Time is the first dimension; a second one counts bodies. `largest_of` may skip missing states.
+    Time is the first dimension; a second one counts bodies. `largest_of` may skip missing states. With orthonormal
+    `directions` (k, 3), the change of the spatial momentum is that along these.
     """
     first, largest = None, np.zeros(())
     for energy, spatial_momentum, momentum in parts:
-        length = np.linalg.norm(momentum, axis=-1)
+        size = length(momentum)
         if first is None:
-            first = energy[0], spatial_momentum[0], length[0]
-        changes = energy - first[0], np.linalg.norm(spatial_momentum - first[1], axis=-1), length - first[2]
+            first = energy[0], spatial_momentum[0], size[0]
+        turned = spatial_momentum - first[1]
+        turned = turned if directions is None else turned @ np.transpose(directions)
+        changes = energy - first[0], length(turned), size - first[2]
         largest = np.maximum(largest, [largest_of(np.abs(change), axis=0) for change in changes])
     if first is None:
-        raise InputError("the drift cannot be computed: there are no states")
+        raise InputError(NO_STATES)
     scales = np.array([abs(first[0]), first[2], first[2]])
-    names = ("energy", "spatial_momentum", "momentum_norm")
-    return dict(zip(names, relative(largest, scales), strict=True))
+    return dict(zip(CHANGES, relative(largest, scales), strict=True))
+
+
+def largest_precise_changes(states: Any, digits: int, directions: Any = None) -> dict[str, Any]:
+    """The same from arrays `energy`, `spatial_momentum` and `momentum` of mpmath numbers, in their precision."""
+    with guarded(digits):
+        exact = None if directions is None else in_digits(np.array(directions).reshape(-1, 3))
+        arrays = (in_digits(states.energy), in_digits(states.spatial_momentum), in_digits(states.momentum))
+        return largest_changes([arrays], directions=exact)
+
+
+def length(vectors: np.ndarray) -> np.ndarray:
+    """Lengths of vectors (..., 3) of floats, or of mpmath numbers in the working precision."""
+    if vectors.dtype != object:
+        return np.asarray(np.linalg.norm(vectors, axis=-1))
+    return np.vectorize(sqrt, otypes=[object])((vectors * vectors).sum(axis=-1))
+
+
+def extended_drift(parts: Iterable[tuple[np.ndarray, np.ndarray]], largest_of: Any = np.max) -> Any:
+    """Largest relative change of the energy of body and chain since the first state, from blocks of both energies."""
+    first: Any = None
+    largest = np.zeros(())
+    for energy, chain in parts:
+        first = energy[0] + chain[0] if first is None else first
+        largest = np.maximum(largest, largest_of(np.abs(energy + chain - first), axis=0))
+    if first is None:
+        raise InputError(NO_STATES)
+    return relative(largest, np.abs(first))
 
 
 def thinned_indices(quaternion: np.ndarray, momentum: np.ndarray, most: int) -> np.ndarray:

@@ -30,7 +30,7 @@ def trajectory(many: Ensemble, i: Any) -> Trajectory:
     number = wanted + len(many) if wanted < 0 else wanted
     if not 0 <= number < len(many):
         raise IndexError(f"there are {len(many)} bodies, numbered from 0; got {wanted}")
-    t, chosen = _states(many, number)
+    t, chosen = states_of(many, number)
     data = {
         "t": t, "quaternion": many.quaternion[chosen, number], "momentum": many.momentum[chosen, number],
         "energy": many.energy_of(number, chosen), STATES: {name: x[chosen, number] for name, x in many.states.items()},
@@ -65,7 +65,7 @@ def some(many: Ensemble, bodies: Iterable[int] | None, first: int) -> list[tuple
     return [(i, trajectory(many, i)) for i in chosen]
 
 
-def _states(many: Ensemble, i: int) -> tuple[np.ndarray, np.ndarray]:
+def states_of(many: Ensemble, i: int) -> tuple[np.ndarray, np.ndarray]:
     """Times of body i and the indices of its states, without those after a failure.
 
     After a failure, the last entry is the last good state. It belongs to the time before the failed step, and is left
@@ -101,6 +101,7 @@ def info(many: Ensemble, i: int, t: np.ndarray) -> Info:
         field=repr(field) if field else "", status="finished" if failed < 0 else "failed", every=many.every,
         steps=own or (round((t[-1] - t[0]) / dt) if dt else 0), tol=many.tol, accepted=own, shapes=body.looks,
         error_estimate=None if many.error_estimate is None else float(many.error_estimate[i]),
+        states=tuple((name, many.states[name].shape[2:]) for name in many.kept if name in many.states),
     )  # fmt: skip
 
 

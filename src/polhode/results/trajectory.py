@@ -13,15 +13,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
+from ..methods.record import CHAIN_ENERGY
+from ..physics.conserved import Conserved, conserved
 from ..physics.shapes import Shape
 from . import observables
 from .samples import Samples
 
 if TYPE_CHECKING:
+    import pandas
     import xarray
     from scipy.spatial.transform import Rotation
 
     from ..physics.body import Body
+    from ..physics.observers.statistics import Statistic
     from ..physics.problem import Problem
     from ..plots import TrajectoryPlots
     from ..run.tangent import Tangent
@@ -61,6 +65,8 @@ class Info:
     error_estimate: float | None = None
     accepted: int | None = None
     rejected: int | None = None
+    states: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """Names and shapes of the states of the method that are kept with every state of the body."""
     shapes: tuple[Shape, ...] = dataclasses.field(default=(), compare=False, repr=False)
     """Shapes of the body with the pivot at the origin, for pictures; files omit large meshes."""
 
@@ -82,17 +88,29 @@ def info_of(problem: Problem, **fields: Any) -> Info:
     """Metadata for a trajectory of a problem."""
     return Info(
         inertia=problem.body.principal.tensor, problem=problem.name,
-        field=repr(problem.field) if problem.field else "", shapes=problem.body.looks,
+        field=repr(problem.field) if problem.field else "", shapes=problem.body.looks, states=problem.kept,
         torque=problem.field.evaluated if problem.field and problem.field.opaque else "", **fields,
     )  # fmt: skip
 
 
-class Rounded(dict[str, np.ndarray]):
+NO_STATES: Mapping[str, np.ndarray] = types.MappingProxyType({})
+
+
+class Rounded(dict[str, Any]):
     """Data of a trajectory, rounded to doubles from the arrays of mpmath numbers in `mp`."""
 
-    def __init__(self, mp: types.SimpleNamespace) -> None:
-        super().__init__({name: getattr(mp, name).astype(float) for name in PRIMARY})
+    def __init__(self, mp: types.SimpleNamespace, states: Mapping[str, np.ndarray] = NO_STATES) -> None:
+        super().__init__({name: getattr(mp, name).astype(float) for name in PRIMARY} | {STATES: dict(states)})
         self.mp = mp
+
+
+class Drift(dict[str, float]):
+    """Changes of conserved quantities by name; asking for a quantity that is not conserved is explained."""
+
+    def __missing__(self, name: str) -> float:
+        """Explain what is missing."""
+        there = ", ".join(self) or "nothing"
+        raise KeyError(f"{name} is not conserved in this motion, {there} is; sol.changes() has its change")
 
 
 class Trajectory:
@@ -106,14 +124,23 @@ class Trajectory:
     momentum, omega : (n, 3) body frame
     spatial_momentum, spatial_omega : (n, 3) space frame
     energy : (n,) kinetic plus potential energy (kinetic alone if there is no potential)
-    states : states of the field (`ph.states`) by name, each (n, ...)
+    states : states of the field (`ph.states`), or of a chain of Nosé and Hoover, by name, each (n, ...)
     inertia : (3, 3) inertia tensor, or (n, 3, 3) for a `ph.VaryingBody`
     rotation : scipy Rotation
     method, dt, status : how it was computed; `info` has the rest
     control : with ``control=...``, what the controller decided at its samples: ``.t``, ``.torque``, ``.memory``
     tangent : with ``tangent=True``, derivatives: ``.matrix``, ``.inertia``, ``.params``, ``.covariance(...)``
+    statistics : with ``statistics=...``, the requested statistics, by name
     events : for each requested event, a Trajectory of the states at which it occurred
     mp : with ``digits=...``, t, quaternion, momentum, omega, spatial_momentum and energy as arrays of mpmath numbers
+
+    Examples
+    --------
+    >>> sol = ph.solve(ph.problems.free_body(), "dmv10", dt=0.1, steps=100)
+    >>> sol.quaternion.shape, sol.omega.shape
+    ((101, 4), (101, 3))
+    >>> sol.drift()["energy"] < 1e-12
+    True
     """
 
     def __init__(
@@ -130,8 +157,10 @@ class Trajectory:
         self.dense = dense
         self.events: list[Trajectory] = []
         self._problem = problem
+        self._conserved: Conserved | None = None
         self.tangent: Tangent | None = None
         self.control: Samples | None = None
+        self.statistics: Mapping[str, Statistic] = {}
 
     @property
     def problem(self) -> Problem | None:
@@ -144,7 +173,8 @@ class Trajectory:
         if self.has_varying_inertia:
             data[INERTIA] = self.inertia
         kept = {"_info": self.info, "mp": self.mp, "events": self.events, "control": self.control}
-        return {"stored": data, "dense": None, "_problem": None, "tangent": None, **kept}
+        kept["statistics"] = dict(self.statistics)
+        return {"stored": data, "dense": None, "_problem": None, "_conserved": self.conserved, "tangent": None, **kept}
 
     def __copy__(self) -> Trajectory:
         """Copy within the process, with everything including dense output."""
@@ -190,8 +220,8 @@ class Trajectory:
 
     @functools.cached_property
     def states(self) -> dict[str, np.ndarray]:
-        """States of the field (`ph.states`) by name, each an array with time first; empty if it has none."""
-        return {} if hasattr(self.stored, "blocks") else dict(self.stored.get(STATES, {}))  # files hold none
+        """States of the field (`ph.states`), or of the method, by name, with time first; empty if there are none."""
+        return self.stored.states() if hasattr(self.stored, "blocks") else dict(self.stored.get(STATES, {}))
 
     @property
     def has_varying_inertia(self) -> bool:
@@ -301,9 +331,45 @@ class Trajectory:
         """Modified Rodrigues parameters (n, 3), tan(angle/4) times the axis, |mrp| <= 1."""
         return np.asarray(self.rotation.as_mrp())
 
+    @property
+    def conserved(self) -> Conserved | None:
+        """What the exact motion conserves; None if it is not known."""
+        if self._conserved is None and self.problem is not None and self.control is None:
+            self._conserved = conserved(self.problem)
+        return self._conserved
+
     def drift(self) -> dict[str, float]:
-        """Largest relative changes of energy, spatial momentum (as a vector) and |momentum|."""
-        found = observables.drift((part.energy, part.spatial_momentum, part.momentum) for part in self.parts())
+        """Largest relative changes of the quantities that the exact motion conserves.
+
+        ``energy``; for a free body ``spatial_momentum`` (as a vector) and ``momentum_norm``; else the part of the
+        spatial momentum that the torque does not change, ``vertical_momentum`` or ``conserved_momentum``. Where it is
+        not known what is conserved, the result is that of `changes`. With a chain of Nosé and Hoover only the extended
+        energy is conserved, that of body and chain.
+        """
+        if CHAIN_ENERGY in dict(self.info.states):
+            parts = ((part.energy, part.states[CHAIN_ENERGY]) for part in self.parts())
+            return Drift(extended_energy=float(observables.extended_drift(parts)))
+        kept = self.conserved
+        if kept is None:
+            return self.changes()
+        seen = kept.momentum if self.mp is None or kept.is_exact else ""  # directions are known to doubles
+        names = (*(["energy"] if kept.energy else []), *([seen] if seen else []))
+        found = self._changes(kept.directions) if names else {}
+        drift = Drift({name: found[name if name in found else "spatial_momentum"] for name in names})
+        if kept.momentum == "spatial_momentum":
+            drift["momentum_norm"] = found["momentum_norm"]
+        return drift
+
+    def changes(self) -> dict[str, float]:
+        """Largest relative changes of energy, spatial momentum (as a vector) and |momentum|, conserved or not."""
+        return self._changes(None)
+
+    def _changes(self, directions: Any) -> dict[str, float]:
+        if self.mp is None:
+            parts = ((part.energy, part.spatial_momentum, part.momentum) for part in self.parts())
+            found = observables.largest_changes(parts, directions=directions)
+        else:
+            found = observables.largest_precise_changes(self.mp, self.info.digits or 0, directions)
         return {name: float(value) for name, value in found.items()}
 
     def parts(self) -> Iterator[Trajectory]:
@@ -311,8 +377,8 @@ class Trajectory:
         if not hasattr(self.stored, "blocks"):
             yield self
             return
-        for block in self.stored.blocks(PRIMARY):
-            yield Trajectory(block, self.info)
+        for block in self.stored.blocks(self.stored.primary):
+            yield Trajectory(self.stored.with_states(block), self.info)
 
     def last(self) -> Trajectory:
         """Last state; from a file, nothing else is read."""
@@ -331,14 +397,29 @@ class Trajectory:
     # --- output ------------------------------------------------------------------------------------
 
     def to_xarray(self) -> xarray.Dataset:
-        """All variables with labelled dimensions; units and conventions are in the attributes."""
+        """All variables with labelled dimensions and an index on time: ``ds.sel(t=5.0, method="nearest")``.
+
+        Units and conventions are in the attributes.
+        """
         from .store import file_format
 
-        return file_format.dataset(self)
+        return file_format.dataset(self).set_xindex("t")
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """One row for each state, with columns such as t, quaternion_w and momentum_x; units are in ``attrs``."""
+        from .formats import table
+
+        return table.frame(self)
+
+    def export(self, path: str | Path, to: str | None = None, overwrite: bool = False, **options: Any) -> Path:
+        """Write a file for other programs, in the format of its suffix or of the name `to`; see docs/formats.md."""
+        from .formats import formats
+
+        return formats.export(self, path, to, overwrite, **options)
 
     def save(self, path: str | Path, overwrite: bool = False) -> Path:
         """Write to ``.zarr`` or ``.nc`` (NetCDF), by suffix."""
-        if self.states:
+        if self.states and not self.info.states:
             raise InputError("files do not hold the states of a field; use sol.to_xarray() or pickle")
         from .store import trajectory_store
 
@@ -378,8 +459,8 @@ class Trajectory:
 
 def selected(sol: Trajectory, chosen: Any) -> dict[str, Any]:
     """Data of some states of a trajectory, chosen by their indices."""
+    states = {name: values[chosen] for name, values in sol.states.items()}
     if sol.mp is None:
-        states = {name: values[chosen] for name, values in sol.states.items()}
         names = (*PRIMARY, INERTIA) if sol.has_varying_inertia else PRIMARY
         return {name: getattr(sol, name)[chosen] for name in names} | {STATES: states}
-    return Rounded(types.SimpleNamespace(**{name: values[chosen] for name, values in vars(sol.mp).items()}))
+    return Rounded(types.SimpleNamespace(**{name: values[chosen] for name, values in vars(sol.mp).items()}), states)

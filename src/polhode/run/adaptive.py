@@ -18,7 +18,7 @@ from ..methods.adaptive.controller import first_angle
 from ..methods.combinators.compose import collapsed_step, whole
 from ..physics.fields import Field, leaves_of
 from ..physics.problem import Problem
-from .integrator import check_fit, number_type, structure, torque_kernel
+from .integrator import check_fit, kept_step, number_type, state_space, structure, torque_kernel
 from .schedule import Schedule, scheduled
 from .step_control import EPS, ROWS, AdaptiveStep, compiled, in_plain_python
 
@@ -252,7 +252,8 @@ def interpolated(
 ) -> np.ndarray | None:  # fmt: skip
     """Return rows at any times, each by one step from the last stored state before it; None on failure."""
     seen = np.empty((len(times), rows.shape[1]), dtype=rows.dtype)
-    first = np.clip(np.searchsorted(starts, times, side="right") - 1, 0, len(starts) - 1)
+    ahead = 1 if starts[-1] >= starts[0] else -1  # steps of a chain go backwards themselves
+    first = np.clip(np.searchsorted(ahead * starts, ahead * times, side="right") - 1, 0, len(starts) - 1)
     if schedule is None or len(schedule.legs) == 1:
         data = system if schedule is None else schedule.system(system, schedule.legs[0])
         return seen if interpolate(times, first, starts, rows, data, order, seen) else None
@@ -270,9 +271,12 @@ def between_steps(problem: Problem, method: Method, digits: int | None = None) -
     number = number_type(digits)
 
     def make() -> Any:
+        torque = torque_kernel(problem, number, method)
+        if method.states:
+            return interpolating(one_step(kept_step(method, number), torque), state_space(method))
         step = whole(method)(number)
         step = collapsed_step(step) if method.compensated else step
-        return interpolating(one_step(step, torque_kernel(problem, number, method)))
+        return interpolating(one_step(step, torque))
 
     return compiled(make, "interpolate", *structure(problem, method)) if digits is None else in_plain_python(make())
 

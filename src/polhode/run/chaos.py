@@ -5,21 +5,17 @@ from __future__ import annotations
 import copy
 import dataclasses
 import importlib
-import math
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
-from ..kernels.so3 import matrix
-from ..physics.fields import Field, registry
-from ..physics.fields.variation import GROWTH, MEAN, PREFIX, STATE, WEIGHTED, state_at_start, variation
+from ..physics.fields.variation import GROWTH, MEAN, PREFIX, STATE, WEIGHTED
 from ..physics.problem import Problem, finite_number
 from ..physics.validate import positive
 from ..results.ensemble import Ensemble
+from .ensemble import chaos_words
 from .ensemble.api import ensemble
-from .tangent import check_smooth
-from .with_states import has_states
 
 STEP_TOL = 1e-9
 """Default error of a step."""
@@ -40,6 +36,11 @@ class Chaos:
     megno : MEGNO: tends to 2 for regular motion, oscillating; to exponent times time for chaotic motion
     mean_megno : its mean over time: tends to 2 for regular, to half of exponent times time for chaotic motion
     motions : the motions themselves, with the states of the variation
+
+    Examples
+    --------
+    >>> ph.chaos(ph.problems.heavy_top(), t_end=20.0, step_tol=1e-7).exponent.shape
+    (2, 1)
     """
 
     t: np.ndarray
@@ -63,6 +64,17 @@ class ChaosMap:
     ----------
     x, y : the coordinates of the starts
     growth, exponent, megno, mean_megno, fli : as in `Chaos`; NaN where a motion failed
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def start(x, y):
+    ...     return {"omega": np.stack([x, y, 0 * x + 2.0], axis=1)}
+    ...
+    >>> x, y = ("x", [0.5, 1.0]), ("y", [0.1, 0.2, 0.3])
+    >>> found = ph.chaos_map(ph.problems.heavy_top(), x, y, start, t_end=20.0, step_tol=1e-7)
+    >>> found.names
+    ('x', 'y')
     """
 
     x: np.ndarray
@@ -131,25 +143,28 @@ def chaos(
     Returns
     -------
     Chaos
+
+    Examples
+    --------
+    >>> top = ph.problems.heavy_top()
+    >>> found = ph.chaos(top, t_end=20.0, step_tol=1e-7)
+    >>> found.megno.shape
+    (2, 1)
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
     wrong = [name for name in FIXED if starts.get(name) is not None]
     if wrong:
         raise InputError(f"{wrong[0]} is not available here; remove the argument {wrong[0]}")
-    check_smooth(problem, "ph.chaos")
-    if problem.body.linear_axis is not None:
-        raise InputError("ph.chaos is not available for a linear body, whose inertia tensor has no inverse")
-    if has_states(problem):
-        raise InputError("ph.chaos is not available for a field with states of its own")
+    chaos_words.check(problem, "ph.chaos")
     end = problem.t_end if t_end is None else finite_number("t_end", t_end)
     if end is None or end <= problem.t0:
         raise InputError(f"t_end must be a time after t0 = {problem.t0:g}; got {end!r}", "t_end")
     if step_tol is None and tol is None:
         step_tol = STEP_TOL
-    nu = _frequency(problem, end) if frequency is None else positive("frequency", frequency)
+    nu = chaos_words.frequency(problem, end) if frequency is None else positive("frequency", frequency)
     varied = copy.copy(problem)
-    varied.field = _varied(problem, nu, end)
+    varied.field = chaos_words.varied_field(problem, nu, end)
     many = ensemble(varied, t_end=end, step_tol=step_tol, tol=tol, **starts)
     return _indicators(many, problem.t0)
 
@@ -161,37 +176,6 @@ def _indicators(many: Ensemble, t0: float) -> Chaos:
     passed = np.where(s > 0, s, 1.0)
     share = passed / s[-1]
     return Chaos(many.t, growth, growth / passed, 2 * weighted / share, mean / share, many)
-
-
-def _varied(problem: Problem, frequency: float, end: float) -> Field:
-    """Return the field of a problem with a variation of the motion."""
-    base = problem.field if problem.field is not None else registry.make("constant_torque", torque=(0.0, 0.0, 0.0))
-    body, span = problem.body, end - problem.t0
-    inertia, inverse = body.moments, 1 / body.moments
-    if body.has_principal_rotation:
-        inertia = np.asarray(body.inertia, float)
-        inverse = np.linalg.inv(inertia)
-    own = {
-        "inertia": nested_floats(inertia), "inverse": nested_floats(inverse), "frequency": frequency,
-        "period": 1 / frequency, "per_span": 1 / span,
-        STATE: state_at_start(),
-    }  # fmt: skip
-    return variation(base, own)
-
-
-def nested_floats(values: np.ndarray) -> tuple[Any, ...]:
-    """Return an array as nested tuples."""
-    return tuple(nested_floats(x) if np.ndim(x) else float(x) for x in values)
-
-
-def _frequency(problem: Problem, end: float) -> float:
-    """Return the angular velocity at the start, or one that the torque causes within a radian."""
-    found = float(np.linalg.norm(problem.omega))
-    if problem.field is not None:
-        R = matrix(problem.quaternion)
-        torque = problem.field.torque_value(problem.t0, R, tuple(problem.omega.tolist()))
-        found = max(found, math.sqrt(math.hypot(*torque) / float(problem.body.moments.max())))
-    return found or 1 / (end - problem.t0)
 
 
 def chaos_map(problem: Problem, x: Any, y: Any, start: Any, **run: Any) -> ChaosMap:
@@ -208,6 +192,17 @@ def chaos_map(problem: Problem, x: Any, y: Any, start: Any, **run: Any) -> Chaos
     Returns
     -------
     ChaosMap : ``.plot()`` draws it
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def start(x, y):
+    ...     return {"omega": np.stack([x, y, 0 * x + 2.0], axis=1)}
+    ...
+    >>> x, y = ("x", [0.5, 1.0]), ("y", [0.1, 0.2, 0.3])
+    >>> found = ph.chaos_map(ph.problems.heavy_top(), x, y, start, t_end=20.0, step_tol=1e-7)
+    >>> found.megno.shape
+    (3, 2)
     """
     (first, a), (second, b) = (_coordinate(name, given) for name, given in (("x", x), ("y", y)))
     if not callable(start):

@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import InputError
 from ..kernels.so3 import mul, unrotate
 from ..methods import Method
-from ..numbers.precision import guarded
+from ..numbers.precision import guarded, in_digits
 from ..physics.body import real_array
 from ..physics.fields.varying_inertia import VaryingField
 from ..physics.problem import Problem
@@ -74,16 +74,6 @@ class Dense:
         return convert.states(self.problem, exact, rows, self.digits)
 
 
-def in_digits(values: Any) -> np.ndarray:
-    """Convert numbers to the working precision: doubles exactly, mpmath numbers with all their digits."""
-    from ..numbers.multiprecision import number
-
-    given = np.atleast_1d(np.array(values, dtype=object))
-    converted = np.empty(given.size, dtype=object)
-    converted[:] = [number(x if hasattr(x, "_mpf_") else float(x)) for x in given.ravel()]
-    return converted.reshape(given.shape)
-
-
 def dense_of(problem: Problem, method: Method, sol: Trajectory) -> Callable[[Any], Mapping[str, np.ndarray]]:
     """Return the dense output of a run with equal steps, all of them kept."""
     return lambda t: dense_between(problem, Steps(problem, method, sol.dt, sol.info.digits), sol)(t)
@@ -126,10 +116,15 @@ class Steps:
 
     def __post_init__(self) -> None:
         between_steps_without_noise(self.method)
+        if self.method.states and self.digits is not None:
+            raise InputError(
+                f"states between the steps of {self.method.name} are computed in doubles; remove the argument digits"
+            )
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
         """Return rows at any times within the run."""
-        units = NO_UNITS if self.dt is None else self._units(max(1, len(path_times) - 1))
+        plain = self.dt is None or self.method.states
+        units = NO_UNITS if plain else self._units(max(1, len(path_times) - 1))
         if units is not NO_UNITS:
             inner = Steps(rescaled(self.problem, units), self.method, None, self.digits)
             return ScaledRun(inner, units).state_at(times, path_times, rows)

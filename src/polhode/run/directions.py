@@ -70,7 +70,12 @@ def _off_diagonal(problem: Problem, k: int) -> Direction:
     if abs(gap) > CLOSE * float(moments.max()):
         return Direction(axes=tuple(x / gap for x in UNITS[k]))
     rates = tuple(1 if x == i else -1 if x == j else 0 for x in range(3))
-    return Direction(moments=rates, other=(math.cos(math.pi / 8), *(math.sin(math.pi / 8) * x for x in UNITS[k])))
+    return Direction(moments=rates, other=between_axes(k))
+
+
+def between_axes(k: int) -> Any:
+    """Return the rotation by 45 degrees about axis k, a quaternion."""
+    return math.cos(math.pi / 8), *(math.sin(math.pi / 8) * x for x in UNITS[k])
 
 
 def seeds(problem: Problem, directions: Sequence[Direction], other: Any) -> tuple[Any, Any, Any]:
@@ -105,15 +110,14 @@ def seeds(problem: Problem, directions: Sequence[Direction], other: Any) -> tupl
     return (q, m), (inertia, inverse, (*parameters, *principal_to_body)), principal_to_body
 
 
-def to_tensor(part: np.ndarray, problem: Problem) -> np.ndarray:
-    """Convert derivatives by the six tensor components in principal axes to a matrix in the user's axes."""
+def to_tensor(part: np.ndarray, A: np.ndarray) -> np.ndarray:
+    """Convert derivatives by the six tensor components in principal axes, columns of A, to a matrix in user's axes."""
     G = np.zeros((*part.shape[:-1], 3, 3))
     for k in range(3):
         i, j = (k + 1) % 3, (k + 2) % 3
         G[..., k, k] = part[..., k]
         G[..., i, j] = G[..., j, i] = part[..., 3 + k] / 2
-    A = problem.body.axes
-    return np.asarray(A @ G @ A.T)
+    return np.asarray(A @ G @ A.swapaxes(-1, -2))
 
 
 def by_name(part: np.ndarray, problem: Problem) -> dict[str, np.ndarray]:

@@ -106,6 +106,12 @@ def exact(problem: Problem, t: Any, *, digits: int | None = None) -> Trajectory:
     problem : a body without a field, or a body symmetric about b in a field U = const + a . R b
     t : one time or an array of them, in any order, before or after `problem.t0`
     digits : compute with this many digits; `Trajectory.mp` then holds the full precision
+
+    Examples
+    --------
+    >>> body = ph.problems.free_body()
+    >>> ph.exact(body, [10.0, 1e6]).momentum.shape
+    (2, 3)
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
@@ -118,7 +124,7 @@ def exact(problem: Problem, t: Any, *, digits: int | None = None) -> Trajectory:
         data = _free(problem, times)
     else:
         data = (_doubles if digits is None else functools.partial(_precise, digits=digits))(problem, times, top)
-    return Trajectory(data, _info(problem, times, digits, watch, top))
+    return Trajectory(data, _info(problem, times, digits, watch, top), problem=problem)
 
 
 def _times(t: Any) -> np.ndarray:

@@ -34,13 +34,22 @@ WIDTHS = (4, 8, 16)
 class Gradient:
     """The value of an observable at the end of a run, and its derivatives; None for those not requested.
 
-    The derivatives have the shape of the value, followed by
+    The derivatives have the shape of the value, followed by those below.
 
+    Attributes
+    ----------
     inertia : (3,), with respect to the principal moments at fixed initial body momentum; for a body given by a tensor
         that is not diagonal (3, 3), a symmetric G with d value = sum G_ij dI_ij for every symmetric dI
     momentum : (3,), with respect to the initial body momentum at fixed attitude
     attitude : (3,), with respect to d in R exp(hat d), a small initial rotation in body axes, at fixed body momentum
     params : for every parameter of the field, by name, an array of its shape
+
+    Examples
+    --------
+    >>> body = ph.problems.free_body()
+    >>> found = ph.gradient(lambda momentum: momentum[2], body, "imidm", dt=0.1, steps=10, wrt=["inertia"])
+    >>> found.inertia.shape
+    (3,)
     """
 
     value: Any
@@ -80,6 +89,13 @@ def gradient(
     ------
     InputError : an argument is invalid
     StepError : a step failed, or the method's formulas have no derivative for this motion
+
+    Examples
+    --------
+    >>> body = ph.problems.free_body()
+    >>> found = ph.gradient(lambda momentum: momentum[0] ** 2, body, "imidm", dt=0.1, steps=10, wrt=["momentum"])
+    >>> found.momentum.shape
+    (3,)
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the second argument must be a ph.Problem; got {type(problem).__name__}")
@@ -222,7 +238,7 @@ def _sorted_out(
         first += len(directions)
         found[name] = part
         if name == "inertia" and problem.body.has_principal_rotation:
-            found[name] = to_tensor(part, problem)
+            found[name] = to_tensor(part, problem.body.axes)
         if name == "params":
             found[name] = by_name(part, problem)
     return Gradient(value.reshape(shape) if shape else float(value[0]), **found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import math
 from collections.abc import Callable, Hashable
@@ -11,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..kernels.loops import CLOCKED, COLUMNS, ROTATION, StateSpace, change_of_variables, stepping
+from ..kernels.loops import CLOCKED, COLUMNS, ROTATION, StateSpace, change_of_variables, stepping, with_states
 from ..kernels.so3 import matrix, unit
 from ..kernels.state import compensate, with_memory
+from ..kernels.unroll import unrolled_kernel
 from ..methods import Method
 from ..methods.adaptive.verner87 import verner87
 from ..methods.queries import Torque
@@ -153,11 +155,14 @@ def torque_kernel(problem: Problem, number: Callable[[Any], Any], method: Method
 
 def state_space(method: Method) -> StateSpace:
     """Return the state space in which the loop handles the states of a method."""
+    if method.states:
+        return with_states(method.kept_memory)
     return CLOCKED if method.has_own_time else ROTATION
 
 
 @kernel
-def _unchanged(y: Any) -> Any:
+def unchanged(y: Any) -> Any:
+    """The state itself."""
     return y
 
 
@@ -165,13 +170,56 @@ def beginning(method: Method) -> Callable[..., Any]:
     """Kernel: the initial state of a method, from (q, m)."""
     if method.memory:
         return with_memory(method.memory)
-    return compensate if method.compensated else _unchanged
+    return compensate if method.compensated else unchanged
 
 
 def start(problem: Problem, method: Method, number: Callable[[Any], Any]) -> tuple[Any, Any]:
     """Return the initial state and the system in one number type."""
     y, system = problem.kernel_data(number)
-    return beginning(method)(y), system
+    first = beginning(method)(y)
+    return (with_first_states(problem, method, first, system, number) if method.states else first), system
+
+
+def keeping(problem: Problem, method: Method) -> Problem:
+    """Return the problem of a run, whose results have the numbers that the method keeps with every state."""
+    if problem.kept == method.states:
+        return problem
+    made = copy.copy(problem)
+    made.kept = method.states
+    return made
+
+
+def kept_step(method: Method, number: Callable[[Any], Any]) -> Any:
+    """Step kernel on (q, m, z), z the numbers that a method keeps with every state; the rest of its memory is filled.
+
+    The rest does not change from step to step.
+    """
+    assert method.before is not None
+    fill, step, kept = method.before(number), method.build(number), method.kept_memory
+    numbers = "".join(f"z[{i}], " for i in range(kept))
+    rest = "".join(f"filled[{i}], " for i in range(kept, method.memory))
+    whole, part = unrolled_kernel("z, filled", f"({numbers}{rest})"), unrolled_kernel("z", f"({numbers})")
+
+    @kernel
+    def made(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+        filled, _ = fill(h, t, y, system, torque)
+        new, residual = step(h, t, (y[0], y[1], whole(y[2], filled[2])), system, torque)
+        return (new[0], new[1], part(new[2])), residual
+
+    return made
+
+
+def with_first_states(
+    problem: Problem, method: Method, y: Any, system: Any, number: Callable[[Any], Any]
+) -> Any:  # fmt: skip
+    """Return the initial state with the states that the method keeps, for the first row of a run.
+
+    They do not depend on the step.
+    """
+    assert method.before is not None
+    torque = torque_kernel(problem, number, method)
+    filled, _ = method.before(number)(number(0), number(problem.t0), y, system, torque)
+    return filled
 
 
 def engine(problem: Problem, method: Method, digits: int | None = None) -> Engine:
@@ -190,7 +238,7 @@ def engine(problem: Problem, method: Method, digits: int | None = None) -> Engin
 
     loop = program(build_loop, "loop", *structure(problem, method))
     y, system = start(problem, method, floats.number)
-    columns = COLUMNS + method.has_own_time
+    columns = COLUMNS + method.kept_memory
     return Engine(loop.run, y, system, float, lambda n: np.empty((n, columns)), loop.is_warm, None, method.has_own_time)
 
 
@@ -213,7 +261,7 @@ def _plain(problem: Problem, method: Method) -> Engine:
     torque = torque_kernel(problem, floats.number, method)
     advance = stepping(method.build(floats.number), torque, state_space(method), before, after)
     y, system = start(problem, method, floats.number)
-    columns = COLUMNS + method.has_own_time
+    columns = COLUMNS + method.kept_memory
     return Engine(
         advance, y, system, float, lambda n: np.empty((n, columns)), True, None, method.has_own_time, plain=True,
         singly=True,
@@ -229,7 +277,7 @@ def _precise(problem: Problem, method: Method, digits: int) -> Engine:
         torque = torque_kernel(problem, number, method)
         advance = stepping(method.build(number), torque, state_space(method), before, after)
         y, system = start(problem, method, number)
-    columns = COLUMNS + method.has_own_time
+    columns = COLUMNS + method.kept_memory
     return Engine(
         advance, y, system, number, lambda n: np.empty((n, columns), dtype=object), True, digits, method.has_own_time
     )

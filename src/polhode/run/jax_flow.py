@@ -21,7 +21,7 @@ from ..physics.problem import Problem
 from ..physics.validate import positive, whole_number
 from ..symbolic.rows import Rows
 from .integrator import beginning, check_fit, check_formula, torque_kernel
-from .noise import without_noise
+from .noise import without_chain, without_noise
 
 __all__ = ["flow"]
 
@@ -78,6 +78,7 @@ def _traceable(method: Method, problem: Problem) -> Method:
     check_formula(problem, "ph.jax")
     check_fit(method, problem)
     without_noise(method, "ph.jax")
+    without_chain(method, "ph.jax")
     if method.has_own_time:
         raise InputError(
             f"{method.name} chooses its own steps, so the time of step n depends on the initial state; ph.jax "

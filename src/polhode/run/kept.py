@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..numbers.precision import guarded
+from ..numbers.precision import guarded, in_digits
 from ..physics.validate import positive, real_array, whole_number
 from ..results.trajectory import Trajectory, selected
-from .dense import in_digits
 
 SHOWN = 0.25
 """Radians between the states in the file of a run to a tolerance: close enough to be drawn and animated."""

@@ -27,6 +27,15 @@ def load(path: str | Path) -> Any:
 
     Attributes are checked at once, arrays when they are read; an InputError says what is damaged. The file of a run
     holds its problem (the field as a list of operations), so that ``at(t)`` works as it does after the run.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> path = Path(tempfile.mkdtemp()) / "body.nc"
+    >>> _ = ph.solve(ph.problems.free_body(), "dmv10", dt=0.1, steps=10).save(path)
+    >>> len(ph.load(path).t)
+    11
     """
     found = trajectory_store.load(path)
     if isinstance(found, Trajectory) and trajectory_store.PROBLEM in found.stored.attrs and found.info.digits is None:

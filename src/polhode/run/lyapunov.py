@@ -27,6 +27,12 @@ class Lyapunov:
     t : (n,) times
     history : (n, 6) at every step, NaN at the start, by the directions of a frame: the largest tends to be the first
     spread : (6,) largest minus smallest value in the second half of the run
+
+    Examples
+    --------
+    >>> found = ph.lyapunov(ph.problems.free_body(), "imidm", dt=0.1, t_end=20.0)
+    >>> len(found.t) == len(found.history)
+    True
     """
 
     t: np.ndarray
@@ -81,6 +87,12 @@ def lyapunov(
     Returns
     -------
     Lyapunov
+
+    Examples
+    --------
+    >>> found = ph.lyapunov(ph.problems.free_body(), "imidm", dt=0.1, t_end=20.0)
+    >>> found.exponents.shape
+    (6,)
     """
     sol = solve(problem, method, dt=dt, tol=tol, step_tol=step_tol, t_end=t_end, steps=steps, tangent=True)
     assert sol.tangent is not None

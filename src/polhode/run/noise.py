@@ -1,4 +1,4 @@
-"""What a method with noise and a field with a heat bath need, and what they exclude."""
+"""What methods with noise or a thermostat, and fields with a heat bath or a thermostat, need and exclude."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ import numpy as np
 from ..errors import InputError
 from ..methods import Method, methods
 from ..methods.record import OVERDAMPED, RESCALING
+from ..physics.fields.field import HEAT_BATH, THERMOSTAT
 from ..physics.fields.heat_bath import friction_of
+from ..physics.fields.thermostat import links_at_start
 from ..physics.problem import Problem
 
 NOISY = "baoab(jacobi)"
 """Example of a method with noise in messages."""
+
+CHAINED = "nose_hoover(strang(jacobi))"
+"""Example of a method with a thermostat in messages."""
 
 
 OVER_SCHEMES = "bussi"
@@ -22,8 +27,9 @@ OVER_SCHEMES = "bussi"
 
 
 def check_noise(method: Method | None, problem: Problem) -> None:
-    """Refuse a heat bath without a method with noise, and such a method without a heat bath."""
-    bath = problem.field is not None and problem.field.bath is not None
+    """Refuse a heat bath without a method with noise, and such a method without a heat bath; so with a thermostat."""
+    _check_thermostat(method, problem)
+    bath = problem.field is not None and problem.field.bath_kind[0] == HEAT_BATH
     noisy = method is not None and method.noise is not None
     if bath and not noisy:
         given = f"; {method.name} has no noise" if method is not None else ""
@@ -34,6 +40,27 @@ def check_noise(method: Method | None, problem: Problem) -> None:
         )
     if bath and method is not None and method.noise is not None and method.noise.equation == OVERDAMPED:
         _check_mobile(method, problem)
+
+
+def _check_thermostat(method: Method | None, problem: Problem) -> None:
+    """Refuse a thermostat without a method with a chain, such a method without a thermostat, and other lengths."""
+    field, chain = problem.field, None if method is None else method.thermostat
+    name = method.name if method is not None else ""
+    if field is None or field.bath_kind[0] != THERMOSTAT:
+        if chain is not None:
+            raise InputError(f"{name} needs a thermostat: add ph.fields.nose_hoover(kT=..., tau=...) to the field")
+        return
+    if chain is None:
+        given = f"; {name} has none" if name else ""
+        raise InputError(
+            f"a field with a thermostat needs a method with a chain and a step dt, such as {CHAINED!r}{given}"
+        )
+    links = links_at_start(field)
+    if links not in (None, chain.links):
+        raise InputError(
+            f"{name} has a chain of {chain.links} links, and the thermostat begins with {links} of them; give an array "
+            f"chain of shape (2, {chain.links})"
+        )
 
 
 def _check_mobile(method: Method, problem: Problem) -> None:
@@ -103,6 +130,15 @@ def _made_by(name: str) -> Iterator[Method]:
         if made.name not in seen:
             seen.add(made.name)
             yield made
+
+
+def without_chain(method: Method, what: str) -> None:
+    """Refuse a method with a thermostat, where attitude and momentum must determine the motion."""
+    if method.thermostat is not None:
+        raise InputError(
+            f"{what} takes methods whose motion follows from attitude and momentum; that of {method.name} also depends "
+            "on its chain"
+        )
 
 
 def between_steps_without_noise(method: Method) -> None:

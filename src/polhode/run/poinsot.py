@@ -54,6 +54,13 @@ def period(problem: Problem, *, digits: int | None = None) -> Any:
     ----------
     problem : a body without a field
     digits : compute with this many digits and return an mpmath number
+
+    Examples
+    --------
+    >>> body = ph.problems.free_body()
+    >>> start, later = ph.exact(body, [0.0, ph.period(body)]).momentum
+    >>> bool(abs(later - start).max() < 1e-12)
+    True
     """
     return _cycle(problem, digits)[0]
 
@@ -62,6 +69,11 @@ def precession_angle(problem: Problem, *, digits: int | None = None) -> Any:
     """Return the angle [rad] by which a free body rotates about its momentum in one `period`, whole turns included.
 
     R(t + T) is R(t) rotated by this angle about the fixed vector R Pi. It is infinite if the period is.
+
+    Examples
+    --------
+    >>> round(ph.precession_angle(ph.problems.free_body()), 6) > 0
+    True
     """
     return _cycle(problem, digits)[1]
 

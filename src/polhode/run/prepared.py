@@ -100,8 +100,7 @@ class Direction:
 
     def stepped(self, y: Any, t: float, end: float, turn: float) -> Found | None:
         """Run with an error of each step; None if the run fails."""
-        assert self.kinds is not None
-        loop = self.loop(self.kinds.ranked(self.wish.tol, turn)[0])
+        loop = self.loop(self.ranked(turn)[0])
         return self.onwards(loop, y, t, end, -loop.angle or end - t, 0.0, 0, 0, FEW_ROWS)
 
     def onwards(
@@ -132,8 +131,7 @@ class Direction:
 
     def compared(self, q: Any, m: Any, y: Any, t: float, end: float, turn: float) -> Found | None:
         """Run with an error at the end; None if the first kind of step does not reach it."""
-        assert self.kinds is not None
-        kind, tol = self.kinds.ranked(self.wish.tol, turn)[0], self.wish.tol
+        kind, tol = self.ranked(turn)[0], self.wish.tol
         made: Run = object.__new__(Run if self.is_long else ShortRun)
         made.number = floats.number
         made.problem = replaced(self.problem, quaternion=q, momentum=m if self.sign > 0 else _opposite(m), t0=t)
@@ -155,12 +153,15 @@ class Direction:
             return self.stepped(y, t, end, turn)
         return self.compared(q, m, y, t, end, turn)
 
+    def ranked(self, turn: float) -> tuple[AdaptiveStep, ...]:
+        """Return the kinds of steps for an angle, least work first."""
+        assert self.kinds is not None
+        return self.kinds.ranked(self.wish.tol, turn, self.wish.finer)
+
     def same_kind(self, turn: float) -> tuple[float, float, AdaptiveStep]:
         """Return the kind of step for an angle, and the smallest and largest angle around it with the same kind."""
-        assert self.kinds is not None
-        tol, ranked = self.wish.tol, self.kinds.ranked
-        kind = ranked(tol, turn)[0]
-        low, high = (self._edge(turn, factor, lambda x: ranked(tol, x)[0] is kind) for factor in (1 / NEXT, NEXT))
+        kind = self.ranked(turn)[0]
+        low, high = (self._edge(turn, factor, lambda x: self.ranked(x)[0] is kind) for factor in (1 / NEXT, NEXT))
         return low, high, kind
 
     @staticmethod

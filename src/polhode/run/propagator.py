@@ -46,7 +46,15 @@ SPARSE = 2.0**-40
 
 @dataclasses.dataclass(slots=True)
 class FinalState:
-    """The state at the end of a run, and what the run says about itself."""
+    """The state at the end of a run, and what the run says about itself.
+
+    Examples
+    --------
+    >>> fly = ph.propagator(ph.problems.free_body(), tol=1e-9)
+    >>> state = fly((1.0, 0.0, 0.0, 0.0), (1.0, 0.1, 0.0), 5.0)
+    >>> state.method
+    'jacobi'
+    """
 
     quaternion: Quaternion
     """Attitude: unit quaternion, scalar first, body to space."""
@@ -102,7 +110,14 @@ def quick(way: Direction, t0: float) -> Callable[[Any, Any, Any], FinalState | N
 
 
 class Propagator:
-    """Moves states of one problem through time to a tolerance; created by `ph.propagator`."""
+    """Moves states of one problem through time to a tolerance; created by `ph.propagator`.
+
+    Examples
+    --------
+    >>> fly = ph.propagator(ph.problems.free_body(), tol=1e-9)
+    >>> isinstance(fly, ph.Propagator)
+    True
+    """
 
     def __init__(self, problem: Problem, wish: Wish) -> None:
         self.problem, self.wish = problem, wish
@@ -251,6 +266,13 @@ def propagator(problem: Problem, *, tol: float | None = None, step_tol: float | 
     problem : body and field, and whatever a call omits
     tol : the error allowed at the end, as in `ph.solve`; the result has an estimate of it
     step_tol : instead of tol, the error allowed in each step
+
+    Examples
+    --------
+    >>> fly = ph.propagator(ph.problems.fast_top(), step_tol=1e-9)
+    >>> end = fly((1.0, 0.0, 0.0, 0.0), (0.1, 0.0, 50.0), 2.0)
+    >>> end.t, len(end.quaternion)
+    (2.0, 4)
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")

@@ -8,7 +8,9 @@ arm a in this frame is at x + R(q) a. Forces f on the sites give
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +24,9 @@ from ..physics.fields.decorators import check_frame
 from ..physics.periodic_box import PeriodicBox
 from ..physics.validate import positive, real_array
 from .batch_stepper.arrays import check_apart, is_functional, is_on_gpu
+
+if TYPE_CHECKING:
+    from .site_files import Frames
 
 MISFIT = 0.01
 """Largest distance of a site from its place in `fit`, in units of the longest arm."""
@@ -40,6 +45,12 @@ def sites(masses: Any, positions: Any, kinds: Any = None) -> Sites:
     masses : (S,) of the sites of a molecule, or (K, S) of those of K kinds. Sites without mass have forces, too
     positions : (S, 3), or (K, S, 3), in any axes and from any origin
     kinds : (N,) the kind of each molecule; only for several kinds
+
+    Examples
+    --------
+    >>> water = ph.sites([16.0, 1.0, 1.0], [[0.0, 0.0, 0.0], [0.8, 0.6, 0.0], [-0.8, 0.6, 0.0]])
+    >>> water.positions([[0.0, 0.0, 0.0]], [[1.0, 0.0, 0.0, 0.0]]).shape
+    (1, 3, 3)
     """
     weights = real_array(
         masses, "masses must be the masses of sites, (S,), or of sites of K kinds, (K, S)", key="masses"
@@ -74,6 +85,12 @@ class Sites:
     centre, axes : (3,) and (3, 3), or (K, 3) and (K, 3, 3): the centre of mass and the principal axes (columns), in the
         axes of the given positions
     kinds : (N,) the kind of each molecule; empty if there is one kind
+
+    Examples
+    --------
+    >>> water = ph.sites([16.0, 1.0, 1.0], [[0.0, 0.0, 0.0], [0.8, 0.6, 0.0], [-0.8, 0.6, 0.0]])
+    >>> float(water.masses[0])
+    16.0
     """
 
     def __init__(self, found: list[_Kind], kinds: np.ndarray) -> None:
@@ -213,6 +230,25 @@ class Sites:
                 "positions",
             )
         return x, q
+
+    def frames(
+        self, path: str | Path, *, symbols: Any, box: PeriodicBox | None = None, overwrite: bool = False
+    ) -> AbstractContextManager[Frames]:
+        """Write molecules over time to extended XYZ (``.xyz``) or GSD (``.gsd``, extra ``polhode[gsd]``).
+
+            with water.frames("water.xyz", symbols=["O", "H", "H"], box=box) as file:
+                file.write(x, q, t=0.0)
+
+        The file appears at the end of the block, or not at all.
+
+        Parameters
+        ----------
+        symbols : names of the sites of a molecule; for several kinds, a list for each kind
+        box : the periodic box; GSD needs one
+        """
+        from . import site_files
+
+        return site_files.frames(self, path, symbols, box, overwrite)
 
     def _of_molecules(self, array: np.ndarray, number: int) -> np.ndarray:
         """Numbers of the kinds, written out for all molecules."""

@@ -11,6 +11,7 @@ from typing import Any
 from ..errors import InputError, StepError
 from ..methods import EXAMPLE, Method, methods
 from ..physics.observers.event import checked
+from ..physics.observers.statistics import PARTS, Statistic
 from ..physics.problem import Problem, finite_number
 from ..physics.units import BACKWARD, NO_UNITS, rescaled, units_of_steps
 from ..physics.validate import MOST_STEPS, flag, number_of_digits, whole_number
@@ -25,7 +26,7 @@ from .event_search import with_events
 from .exact import top_at_steps
 from .failures import explain
 from .fixed_step import RunState, solved
-from .integrator import check_compiled, engine
+from .integrator import check_compiled, engine, keeping
 from .into_file import written
 from .journal import Journal
 from .kept import FOR_FILE, STEPS, Kept
@@ -62,6 +63,7 @@ def solve(
     tangent: bool = False,
     control: Any = None,
     period: float | None = None,
+    statistics: Any = None,
 ) -> Trajectory:
     """Integrate a problem with a method and a fixed step, or to a tolerance.
 
@@ -94,6 +96,8 @@ def solve(
     control : a function of t, R, omega that returns the torque of a controller, or one made by `ph.controller`; it is
         called once in each period, and what it returns is held until the next sample. ``sol.control`` has the samples
     period : the time between two samples; no step crosses a sample
+    statistics : as in `ph.ensemble`, of which this is one body: names such as "energy", "megno" or "lyapunov",
+        functions, or a list of these. They are evaluated in a second run, in lanes; ``sol.statistics``
 
     Returns
     -------
@@ -103,9 +107,28 @@ def solve(
     ------
     InputError : an argument is invalid; nothing was changed
     StepError : a step failed; ``.partial`` holds the states before it
+
+    Examples
+    --------
+    >>> top = ph.problems.fast_top()
+    >>> sol = ph.solve(top, "imidm", dt=0.01, t_end=1.0)
+    >>> len(sol.t), sol.quaternion.shape
+    (101, (101, 4))
+    >>> to_tolerance = ph.solve(top, tol=1e-9, t_end=1.0)
+    >>> to_tolerance.error_estimate < 1e-9
+    True
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
+    if statistics is not None:
+        others = {"out": out, "digits": digits, "max_turn": max_turn, "stops": stops, "control": control}
+        _refuse_with_statistics(others)
+        shared = {"dt": dt, "tol": tol, "step_tol": step_tol, "t_end": t_end, "steps": steps, "times": times}
+        shared |= {"max_step": max_step}
+        found = _statistics(problem, method, statistics, every, shared)
+        sol = solve(problem, method, **shared, every=every, progress=progress, events=events, tangent=tangent)
+        sol.statistics = found
+        return sol
     asked = None
     sampled_control.refuse_controlled(problem.field)
     if control is not None or period is not None:
@@ -152,6 +175,7 @@ def solve(
             "ph.solve(problem, tol=1e-10)"
         )
     chosen = methods[method]
+    problem = keeping(problem, chosen)
     if times is not None or max_turn is not None or wanted:
         between_steps_without_noise(chosen)
     if times is not None or max_turn is not None or (wanted and out is not None):
@@ -184,8 +208,8 @@ def solve(
             raise InputError(f"{chosen.name} is evaluated at the times asked for; remove the arguments events and out")
         _check_memory(count // every + 2)
         return top_at_steps(problem, dt, count, every, digits)
-    units = NO_UNITS if dt > 0 else BACKWARD
-    if not chosen.has_own_time and digits is None:
+    units = NO_UNITS if dt > 0 or chosen.states else BACKWARD  # steps of a chain go backwards themselves
+    if not (chosen.states or chosen.has_own_time) and digits is None:
         units = units_of_steps(problem, dt, count)
     inner = rescaled(problem, units)
     run = engine(inner, chosen, digits)
@@ -212,6 +236,29 @@ def solve(
     if tangent:
         with_tangent(problem, chosen, whole)
     return _with_events(problem, chosen, whole, wanted) if wanted else whole
+
+
+def _refuse_with_statistics(others: dict[str, Any]) -> None:
+    """Refuse what a one-body ensemble does not know."""
+    for name, value in others.items():
+        if value is not None:
+            raise InputError(f"statistics are computed in memory, without {name}; remove the argument {name}")
+
+
+def _statistics(
+    problem: Problem, method: Any, statistics: Any, every: int, shared: dict[str, Any]
+) -> dict[str, Statistic]:
+    """Return the statistics of a run: those of an ensemble of one body."""
+    from .ensemble.api import ensemble
+
+    to_tolerance = shared["tol"] is not None or shared["step_tol"] is not None
+    chosen: dict[str, Any] = {} if to_tolerance or shared["times"] is not None else {"every": every}
+    many = ensemble(
+        problem, method=None if to_tolerance else method, **shared, **chosen, statistics=statistics, progress=False
+    )
+    if many.failed[0] >= 0:
+        raise StepError(f"step {many.failed[0]} failed, so that there are no statistics of the whole run")
+    return {name: Statistic(**{part: getattr(one, part)[0] for part in PARTS}) for name, one in many.statistics.items()}
 
 
 def _with_events(problem: Problem, method: Method, sol: Trajectory, events: Any) -> Trajectory:

@@ -38,7 +38,13 @@ FINE, UNFIT, FAILED = 0, 1, 2
 
 
 class State(NamedTuple):
-    """Attitude (unit quaternion, scalar first, body to space), body momentum, time."""
+    """Attitude (unit quaternion, scalar first, body to space), body momentum, time.
+
+    Examples
+    --------
+    >>> ph.State((1.0, 0.0, 0.0, 0.0), (0.1, 0.2, 3.0)).t
+    0.0
+    """
 
     quaternion: tuple[float, float, float, float]
     momentum: tuple[float, float, float]
@@ -273,7 +279,18 @@ def _numbers(name: str, value: Any, count: int) -> Any:
 
 
 def stepper(body: Body, method: str | Method, dt: float) -> Stepper:
-    """Return a stepper for your own loop: ``state = ph.stepper(body, "imidm", dt).step(state, torque)``."""
+    """Return a stepper for your own loop: ``state = ph.stepper(body, "imidm", dt).step(state, torque)``.
+
+    Examples
+    --------
+    >>> step = ph.stepper(ph.Body([1.0, 2.0, 3.0]), "fem", dt=0.01).step
+    >>> state = ph.State((1.0, 0.0, 0.0, 0.0), (0.1, 0.2, 3.0))
+    >>> for _ in range(10):
+    ...     state = step(state, torque=(0.0, 0.1, 0.0))
+    ...
+    >>> round(state.t, 6)
+    0.1
+    """
     if not isinstance(body, Body):
         raise InputError(f"body must be a ph.Body; got {type(body).__name__}. Write ph.Body([I1, I2, I3])")
     dt = finite_number("dt", dt)
@@ -284,7 +301,7 @@ def stepper(body: Body, method: str | Method, dt: float) -> Stepper:
 
 
 def one_step(method: str | Method, counted: bool = False) -> Method:
-    """Return a method whose steps need nothing but the state (with `counted`, and the number of the step)."""
+    """Return a method whose steps need nothing but the state (with `counted`, also a number of steps, or a chain)."""
     chosen = methods[method]
     if chosen.compensated:
         raise InputError(
@@ -296,7 +313,9 @@ def one_step(method: str | Method, counted: bool = False) -> Method:
             f"{chosen.name} has noise, counted by body and step, which a stepper of one body does not; use "
             "ph.batch_stepper"
         )
-    if chosen.memory and chosen.noise is None:
+    if chosen.thermostat is not None and not counted:
+        raise InputError(f"{chosen.name} has a chain, which a stepper of one body does not store; use ph.batch_stepper")
+    if chosen.memory and chosen.noise is None and chosen.thermostat is None:
         raise InputError(
             f"{chosen.name} has memory from step to step, which a stepper does not store; use ph.solve, or a "
             "one-step method"

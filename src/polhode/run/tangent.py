@@ -29,14 +29,14 @@ from ..numbers import floats
 from ..physics.fields.sides import has_conditions
 from ..physics.fields.switches import PiecewiseField, between
 from ..physics.problem import Problem
-from ..results.covariance import Covariance, checked_covariance
+from ..results.derivatives import STATE, Derivatives, by_blocks, symplectic_defect
 from ..results.observables import matrices
 from ..results.trajectory import Trajectory
 from .adaptive import Path
 from .dense import Dense, path_of
 from .directions import Direction, by_name, directions_of, seeds, to_tensor, varied_parameters
 from .integrator import beginning, check_formula, state_space, structure, torque_kernel
-from .noise import without_noise
+from .noise import without_chain, without_noise
 from .with_states import has_states
 
 WIDTHS = (4, 8, 16)
@@ -44,9 +44,6 @@ WIDTHS = (4, 8, 16)
 
 MANY = 2000
 """Pairs of states that are worth several threads: about five milliseconds of work."""
-
-STATE = 6
-"""Numbers of a tangent: rotation and momentum."""
 
 
 def check_smooth(problem: Problem, what: str) -> None:
@@ -66,6 +63,7 @@ def check_tangent(problem: Problem, method: Method) -> None:
     if has_states(problem):
         raise InputError(f"{what} is not available for a field with states of its own; remove the argument tangent")
     without_noise(method, what)
+    without_chain(method, what)
     if not method.has_step:
         raise InputError(f"{what} needs steps, and {method.name} has none; choose another method, or tol alone")
     if method.memory or method.has_own_time or method.before is not None:
@@ -205,15 +203,10 @@ def _turned(rows: np.ndarray, other: Any) -> np.ndarray:
 
 
 def _turned_back(tangents: np.ndarray, other: Any) -> np.ndarray:
-    return _blocks(matrices(np.array([other]))[0], tangents) if other else tangents
+    return by_blocks(matrices(np.array([other]))[0], tangents) if other else tangents
 
 
-def _blocks(A: np.ndarray, tangents: np.ndarray) -> np.ndarray:
-    """Return A applied to the rotation and to the momentum of tangents (..., 6, directions)."""
-    return np.concatenate([A @ tangents[..., :3, :], A @ tangents[..., 3:, :]], -2)
-
-
-class Tangent:
+class Tangent(Derivatives):
     """Derivatives of the states of a run, in body axes: a rotation d in R exp(hat d), and the body momentum.
 
     Attributes
@@ -222,6 +215,12 @@ class Tangent:
     inertia : (n, 6, 3) by the principal moments, at fixed initial state; for a body given by a tensor that is not
         diagonal (n, 6, 3, 3), symmetric G with dx = sum G_ij dI_ij for every symmetric dI
     params : by the parameters of the field, by name, each (n, 6) and the shape of the parameter
+
+    Examples
+    --------
+    >>> sol = ph.solve(ph.problems.free_body(), "imidm", dt=0.1, steps=10, tangent=True)
+    >>> sol.tangent.matrix.shape
+    (11, 6, 6)
     """
 
     def __init__(
@@ -236,7 +235,7 @@ class Tangent:
     def matrix(self) -> np.ndarray:
         """Derivatives by the initial state (n, 6, 6)."""
         A, found = self._axes, self._seen(None)
-        return found if A is None else _blocks(A, _blocks(A, found.swapaxes(1, 2)).swapaxes(1, 2))
+        return found if A is None else by_blocks(A, by_blocks(A, found.swapaxes(1, 2)).swapaxes(1, 2))
 
     @functools.cached_property
     def inertia(self) -> np.ndarray:
@@ -245,7 +244,7 @@ class Tangent:
         if problem.body.linear_axis is not None:
             raise InputError("the moments (0, I, I) of a linear body cannot vary independently")
         found = self._by_data("inertia")
-        return to_tensor(found, problem) if problem.body.has_principal_rotation else found
+        return to_tensor(found, problem.body.axes) if problem.body.has_principal_rotation else found
 
     @functools.cached_property
     def params(self) -> dict[str, np.ndarray]:
@@ -266,9 +265,9 @@ class Tangent:
 
         W is the canonical form in body axes: W((d, p), (e, r)) = d.r - e.p + Pi.(d x e).
         """
-        rows, A = self._seen_rows(), self._seen(None)
-        before, after = _canonical_form(self._rows[:1, 4:7]), _canonical_form(rows[:, 4:7])
-        return np.asarray(abs(A.swapaxes(1, 2) @ after @ A - before).max((1, 2)))
+        start, *others = (rows[:, 4:7] for rows in (self._rows[:1], self._seen_rows()))
+        A = np.concatenate([np.eye(STATE)[None], self._seen(None)])
+        return symplectic_defect(A, np.concatenate([start, *others]))[1:]
 
     def growth_rates(self, block: int) -> np.ndarray:
         """Return (n, 6) the logarithms of the growth of six directions over time, NaN at the start.
@@ -294,28 +293,6 @@ class Tangent:
         seen = np.atleast_1d(np.asarray(t, float))
         return Tangent(self._pairs, self._path, self._longest, self._every, seen)
 
-    def covariance(self, initial: Any, *, inertia: Any = None, params: Any = None) -> Covariance:
-        """Propagate the covariance of the initial state (d, Pi), to first order: P(t) = A P A^T + S Q S^T.
-
-        Parameters
-        ----------
-        initial : (6, 6), in rad^2 and momentum^2; or six standard deviations
-        inertia : covariance (3, 3) of the principal moments, or their standard deviations; independent of the state
-        params : standard deviations of parameters of the field by name, independent of everything else
-        """
-        found = _carried(self.matrix, checked_covariance("initial", initial, STATE))
-        if inertia is not None:
-            if self.inertia.ndim > 3:
-                raise InputError("a covariance of the inertia needs a body given by its principal moments")
-            found = found + _carried(self.inertia, checked_covariance("inertia", inertia, 3))
-        for name, sigma in (params or {}).items():
-            if name not in self.params:
-                raise InputError(f"{name} is not a parameter of the field; its parameters are {', '.join(self.params)}")
-            slope = self.params[name].reshape(len(self.t), STATE, -1)
-            deviations = np.broadcast_to(np.asarray(sigma, float), self.params[name].shape[2:]).ravel()
-            found = found + _carried(slope, checked_covariance(name, deviations, slope.shape[2]))
-        return Covariance(self.t, found)
-
     # --- along the run ----------------------------------------------------------------------------
 
     @property
@@ -333,7 +310,7 @@ class Tangent:
         axes = np.array([d.axes if not d.other else (0, 0, 0) for d in self._directions(name)], float)
         tangents[:, :3] -= axes.T
         tangents[:, 3:] += np.cross(axes[None], rows[:, None, 4:7]).swapaxes(1, 2)
-        return tangents if self._axes is None else _blocks(self._axes, tangents)
+        return tangents if self._axes is None else by_blocks(self._axes, tangents)
 
     def _directions(self, name: str) -> list[Direction]:
         return directions_of(name, self._pairs.problem)
@@ -430,20 +407,6 @@ def _frame() -> np.ndarray:
     return np.linalg.qr(frame)[0]
 
 
-def _canonical_form(momentum: np.ndarray) -> np.ndarray:
-    """Return the matrices (n, 6, 6) of the canonical form in body axes at some momenta."""
-    W = np.zeros((len(momentum), STATE, STATE))
-    W[:, :3, 3:], W[:, 3:, :3] = np.eye(3), -np.eye(3)
-    x, y, z = momentum.T
-    W[:, 0, 1], W[:, 1, 2], W[:, 2, 0] = z, x, y
-    W[:, 1, 0], W[:, 2, 1], W[:, 0, 2] = -z, -x, -y
-    return W
-
-
-def _carried(slope: np.ndarray, P: np.ndarray) -> np.ndarray:
-    return np.asarray(slope @ P @ slope.swapaxes(1, 2))
-
-
 SHORT = 0.1
 """Longest step in radians where steps follow from an exact solution, not from a tolerance."""
 
@@ -455,7 +418,7 @@ def with_tangent(problem: Problem, method: Method, sol: Trajectory) -> Trajector
     short steps of a pair take their place.
     """
     path = sol.dense.path if isinstance(sol.dense, Dense) else path_of(problem, sol)
-    longest, held = sol.dt or math.inf, sol.dt == 0
+    longest, held = abs(sol.dt) or math.inf, sol.dt == 0
     if method.name == jacobi.name and held:
         method = verner87
         speeds = np.linalg.norm(sol.omega, axis=1)

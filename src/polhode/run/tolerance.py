@@ -15,7 +15,7 @@ from ..compile.clock import Stopwatch
 from ..errors import InputError, ResultWarning, StepError
 from ..methods import Method
 from ..methods.families.jacobi import jacobi
-from ..numbers.precision import guarded
+from ..numbers.precision import guarded, in_digits
 from ..physics.fields.switches import PiecewiseField
 from ..physics.observers.event import Event
 from ..physics.problem import Problem
@@ -24,8 +24,8 @@ from ..results.progress import Progress
 from ..results.trajectory import Info, Trajectory, info_of
 from . import adaptive, located, precise_steps, step_control, with_states
 from .adaptive import Path, Run, joined
-from .dense import Dense, in_digits, states_of
-from .error_estimate import estimated
+from .dense import Dense, states_of
+from .error_estimate import FIRST, RATIO, estimated
 from .event_search import found_on
 from .fixed_to_tolerance import MOST_STEPS, measured_steps
 from .integrator import check_fit
@@ -124,7 +124,12 @@ class Wish:
             return (with_states.adaptive_step(legs.problem),)
         if self.digits is not None:
             return (precise_steps.kind_of(legs.problem, self.digits),)
-        return formula(legs.problem).ranked(self.tol, angle(legs))
+        return formula(legs.problem).ranked(self.tol, angle(legs), self.finer)
+
+    @property
+    def finer(self) -> float:
+        """The finest tolerance of a step divided by `tol`: smaller if a second run estimates the error."""
+        return 1.0 if self.of_steps else FIRST / RATIO
 
     @property
     def name(self) -> str:
@@ -245,7 +250,7 @@ def _with_located_jumps(legs: Schedule, wish: Wish) -> Solution | None:
     inner = None if wish.method or wish.digits or adaptive.is_journaled() else located.held(legs)
     if inner is None:
         return None
-    for kind in formula(inner.problem).ranked(wish.tol, angle(inner)):
+    for kind in formula(inner.problem).ranked(wish.tol, angle(inner), wish.finer):
         found = _adaptively(inner, kind, wish, lambda: LOCATED, LocatedRun)
         if found.path.finished and (found.error or 0.0) <= wish.tol:
             return found

@@ -39,6 +39,12 @@ class Tumbling:
     energy : kinetic energy
     momentum : length of the angular momentum
     start : a body momentum with this energy and length, without a component along the intermediate axis
+
+    Examples
+    --------
+    >>> motion = ph.tumbling(ph.Body([1.0, 2.0, 3.0]), energy=1.0, momentum=2.2)
+    >>> motion.mode, round(motion.P_phi, 3)
+    ('SAM', 7.572)
     """
 
     body: Body
@@ -76,6 +82,12 @@ def tumbling(
     energy, momentum : kinetic energy E and length L of the angular momentum
     P_psi, P_phi : the periods, in the convention of the long axis
     mode : "SAM" or "LAM", needed if both modes have motions with these periods
+
+    Examples
+    --------
+    >>> toutatis = ph.tumbling(ph.Body([1.0, 3.09, 3.22]), P_psi=5.41, P_phi=7.35)
+    >>> toutatis.mode
+    'LAM'
     """
     if not isinstance(body, Body):
         raise InputError(f"the first argument must be a ph.Body; got {type(body).__name__}")

@@ -43,6 +43,12 @@ def warm(
     Returns
     -------
     Seconds spent compiling or loading; about zero if all was there.
+
+    Examples
+    --------
+    >>> seconds = ph.warm(ph.problems.fast_top(), "imidm", dt=0.01)
+    >>> seconds >= 0
+    True
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")

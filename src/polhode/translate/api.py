@@ -65,6 +65,12 @@ def emit(
 
     The text is translated from the Python kernel of the method and computes the same numbers. Its comment states the
     declaration of the method, the arguments with their frames, and how to run the self-test.
+
+    Examples
+    --------
+    >>> text = ph.emit("fem", to="c")
+    >>> "polhode_step" in text
+    True
     """
     how = methods[method] if isinstance(method, str) else method
     printer = language(to)()

@@ -49,6 +49,15 @@ def view(
     The body is drawn with its shapes (those of `body`, if given; files do not store large meshes), or without shapes as
     its energy ellipsoid omega . I omega = 2 T. At most 20,000 states of each trajectory are shown. Between two states
     the attitude is the cubic that matches their attitudes and angular velocities.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> sol = ph.exact(ph.problems.t_handle(), [0.1 * i for i in range(100)])
+    >>> page = ph.view(sol, Path(tempfile.mkdtemp()) / "handle.html")
+    >>> page.suffix
+    '.html'
     """
     several = several_of(sols)
     path = checked(path, overwrite)

@@ -63,6 +63,15 @@ def animate(
     body : the body whose shapes are drawn (default: that of the run)
 
     MP4 needs the extra ``polhode[film]``. Scenes are for Blender, slides and viewers of glTF.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> sol = ph.exact(ph.problems.t_handle(), [0.1 * i for i in range(50)])
+    >>> film = ph.animate(sol, Path(tempfile.mkdtemp()) / "handle.gif", seconds=0.4, fps=10, size=(160, 120))
+    >>> film.suffix
+    '.gif'
     """
     several = several_of(sols)
     path = _checked(path, overwrite)

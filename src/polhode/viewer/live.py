@@ -67,6 +67,14 @@ def view_live(
     t_end : duration of the motion
     start : values at first. For a top: I1, I3, mgl, spin, tilt (degrees), precession (its rate at the start). For a
         free body: I1, I2, I3, spin (the size of omega), tilt (the angle of omega from the second axis, degrees)
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> page = ph.view_live(Path(tempfile.mkdtemp()) / "top.html", "top", spin=30.0, tilt=20.0)
+    >>> page.name
+    'top.html'
     """
     if kind not in SLIDERS:
         raise InputError(f"kind must be {' or '.join(SLIDERS)}; got {kind!r}", "kind")

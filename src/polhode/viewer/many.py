@@ -62,6 +62,16 @@ def view_many(
     positions : (n, N, 3), or (N, 3) for bodies that stay; by default they stand in rows
     colour : (N,) or (n, N) numbers that choose the colours, such as energies; `statistic` is their name
     box : a periodic box, or its three edges; its corner is at the origin
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> momenta = [[1.0, 0.01, 0.0], [0.0, 1.0, 0.01]]
+    >>> many = ph.ensemble([1.5, 2.0, 2.5], None, momenta, "dmv10", dt=0.1, steps=10, every=1)
+    >>> page = Path(tempfile.mkdtemp()) / "many.html"
+    >>> ph.view_many(many.t, many.quaternion, page, body=ph.Body([1.5, 2.0, 2.5])).name
+    'many.html'
     """
     times, q = _states(t, quaternion)
     number = q.shape[1]

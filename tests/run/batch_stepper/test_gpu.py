@@ -61,6 +61,7 @@ def tensors():
 
 
 BATH = ph.fields.heat_bath(kT=1.5, friction=((1.0, 0.2, 0.0), (0.2, 2.0, 0.1), (0.0, 0.1, 0.5)), seed=3)
+THERMOSTAT = ph.fields.nose_hoover(kT=1.5, tau=0.1, chain=np.linspace(-1, 1, 6).reshape(2, 3))
 COLUMNS = {"layout": "columns", "scalar": "last", "vector": "omega"}
 OWN_STEPS = np.linspace(0.01, 0.03, N)
 CASES = {
@@ -75,6 +76,7 @@ CASES = {
     "function of rates": ("strang(dmv4)", tensors(), {"vector": "omega"}, {"torque": weight}),
     "noise": ("baoab(rot123)", [1.0, 1.5, 2.0], {"field": BATH}, {"torque": 0, "n": 3}),
     "noise and a function": ("baoab(rot123)", [1.0, 1.5, 2.0], {"field": BATH}, {"torque": weight, "n": 2, "t": 0.3}),
+    "chain": ("nose_hoover(rot123)", [1.0, 1.5, 2.0], {"field": THERMOSTAT}, {"torque": 0, "n": 2}),
     "not in place": ("fem", [1.0, 1.5, 2.0], {}, {"torque": 0, "in_place": False}),
 }
 SLOW = {
@@ -97,11 +99,11 @@ def run(case, on=lambda x: x):
         given["torque"] = on(torque if given["torque"] is ... else np.ascontiguousarray(torque[given["torque"]]))
     stepper = ph.batch_stepper(bodies, method, 0.02, **form)
     q, v = on(q), on(v)
-    if stepper.method.noise is not None:
-        stepper.step(q, v, n=2)  # later steps have other random numbers
+    if stepper.method.noise is not None or stepper.method.thermostat is not None:
+        stepper.step(q, v, n=2)  # later steps have other random numbers, and chains that moved
     new = stepper.step(q, v, **given)
     assert (new[0] is q) == given.get("in_place", True)
-    return [np.array(x) for x in new]
+    return [np.array(x) for x in (*new, *([stepper.chains] if stepper.method.thermostat is not None else []))]
 
 
 # --- in the simulator ---------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from numba.extending import register_jitable
 from ...kernels.loops import COLUMNS, ROTATION, StateSpace, stepping, with_states
 from ...kernels.sampled import sampling
 from ...kernels.state import collapse
-from ...physics.observers.statistics import Watch, nothing
+from ...physics.observers.statistics import Watch, nothing, same_system
 from .. import numba_target
 from ..simd.vector_types import LANES, extract, load, spread, store
 from ..threads import share_out, sliced
@@ -47,13 +47,17 @@ LANE_CLOCKED = StateSpace(
 """The same with one time per body; runs end by the number of steps."""
 
 
-def lane_space(size: Sizes, clock: bool) -> StateSpace:
-    """State space of a group of bodies; their times (with a clock), or states of the field, follow in a row."""
-    if not size.states:
+def lane_space(size: Sizes, clock: bool, kept: int = 0) -> StateSpace:
+    """State space of a group of bodies; what follows in a row is their times (with a clock), or further states.
+
+    These are the states of the field, or the first `kept` numbers in the memory of the method.
+    """
+    count = len(size.states) or (0 if clock else kept)
+    if not count:
         return LANE_CLOCKED if clock else LANE_SPACE
-    plain = with_states(len(size.states))
+    plain = with_states(count)
     space: dict[str, Any] = {"write_row": _compiled_write_row, "store": store}
-    lines = "".join(f"    store(rows[i, {COLUMNS + j}], 0, y[2][{j}])\n" for j in range(len(size.states)))
+    lines = "".join(f"    store(rows[i, {COLUMNS + j}], 0, y[2][{j}])\n" for j in range(count))
     exec(f"def write(rows, i, y):\n    write_row(rows, i, y)\n{lines}", space)  # the text contains no user input
     return StateSpace(plain.is_valid, plain.renormalise, register_jitable(**numba_target.INNER)(space["write"]))
 
@@ -71,10 +75,13 @@ _read_extra, _write_extra = (register_jitable(**numba_target.INNER)(f) for f in 
 
 
 def watched(
-    space: StateSpace, watch: Watch | None, read: Any, write: Any, clock: bool
+    space: StateSpace, watch: Watch | None, read: Any, write: Any, clock: bool, kept: int, *variation: Any
 ) -> tuple[StateSpace, Callable[..., Any]]:
-    """The state space of a run with statistics, and its initial kernel; without statistics the space is unchanged."""
-    return watch.state_space(space, clock, read, write) if watch is not None else (space, nothing)
+    """The state space of a run with statistics, and its initial kernel; without statistics the space is unchanged.
+
+    The statistics follow the state and the first `kept` numbers of the memory.
+    """
+    return watch.state_space(space, clock, kept, read, write, *variation) if watch is not None else (space, nothing)
 
 
 def _tuple_function(
@@ -222,10 +229,14 @@ def loop(
     watch: Watch | None = None,
     sample: Callable[..., Any] | None = None,
     period: int = 0,
+    kept: int = 0,
+    system_of: Callable[..., Any] = same_system,
 ) -> Callable[..., Any]:
     """The run of an ensemble, to be compiled; `start` makes a state from (q, m).
 
-    With a controller, `sample` is the kernel of a sample, and `period` the place of the period among the parameters.
+    The first `kept` numbers in the memory of the method are written after the state (with a `clock`, its time).
+    `system_of` is the system that statistics read (`Watch.state_space`). With a controller, `sample` is the kernel of a
+    sample, and `period` the place of the period among the parameters.
 
     ``run(h, t0, every, given, order, end, quota, place, rows, saved, q, m, extra_columns, failed)`` runs the groups of
     bodies, in the given order, from the position of a `Cursor` to `end`. It writes the initial and the output states to
@@ -235,8 +246,8 @@ def loop(
     statistics there is one row: the last state and the accumulated numbers. Bodies of a group may have different
     numbers of steps; each is written when it ends.
     """
-    plain = lane_space(size, clock)
-    space, opened = watched(plain, watch, _read_extra, _write_extra, clock)
+    plain = lane_space(size, clock, kept)
+    space, opened = watched(plain, watch, _read_extra, _write_extra, clock, kept, len(size.states), system_of)
     advance = register_jitable(**numba_target.INNER)(stepping(step, torque, space, before, after))
     if sample is not None:
         controlled = sampling(advance, sample, space, _steps_per_sample(period), at_start=True)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import register_jitable
 
-from ...kernels.loops import StateSpace, stepping
+from ...kernels.loops import StateSpace, stepping, with_states
 from ...kernels.so3 import norm2, times, unit
 from ...kernels.state import collapse
 from ...kernels.unroll import unrolled_kernel
@@ -22,7 +22,7 @@ from ...numbers.primitives import all_lanes, where
 from ...physics.validate import ROTATION_TOLERANCE
 from .. import numba_target
 from ..simd.interleaved import COLUMNS, ROWS, reading, writing
-from ..simd.vector_types import LANES, load
+from ..simd.vector_types import LANES, load, store
 from .fixed_step import LANE_SPACE
 from .layout import Sizes, attitude_in, attitude_out, inner, vector_in, vector_out
 
@@ -251,7 +251,7 @@ def _spanning(
     ``span(q, v, force, moments, values, axes, tables, h, n, begin, end, t)``; the group that failed is unchanged.
     """
     held, each, turned = call.held, call.each, size.axes > 0
-    advance = inner(stepping(step, torque, GROUP, before, after))
+    advance = inner(stepping(step, torque, GROUP._replace(is_valid=carrying.is_valid), before, after))
     read4, read3, write4, write3 = (make(w, form.layout) for make in (reading, writing) for w in (4, 3))
     (enter, leave), (dt_of, time_of) = principal(form, turned), _timing(call)
     system_of, inertia_of, axes_of = system_maker(size, held), _of_bodies(6), _of_bodies(size.axes)
@@ -266,7 +266,7 @@ def _spanning(
     def one_part(force: Any) -> int:
         return 1
 
-    following, number_of = carrying.following, carrying.number_of
+    following, number_of, keep = carrying.following, carrying.number_of, carrying.keep
     force_now, count_parts = inner(force_of if held else no_force), len if each else inner(one_part)
 
     def span(
@@ -293,13 +293,14 @@ def _spanning(
             attitude, vector = leave(state[0], state[1], inverse, a)
             write4(q, 0, at, attitude)
             write3(v, 0, at, vector)
+            keep(values, at, y)
         return end
 
     return outer(span)
 
 
 class Carrying(NamedTuple):
-    """What passes from sub-step to sub-step, as compiled functions; made by `carrying` and `remembering`.
+    """What passes from sub-step to sub-step, as compiled functions; made by `carrying`, `remembering` and `continuing`.
 
     Attributes
     ----------
@@ -307,41 +308,93 @@ class Carrying(NamedTuple):
     following : (state, (q, m)) -> the state from which the next sub-step starts
     number_of : k -> the number of the step with which sub-step k starts
     width : count of the numbers of a memory among the values of the bodies, after the parameters
+    keep : (values, at, state) -> None, writes what the bodies from column `at` on keep for the next call
+    put_back : (buffer, count, values, at) -> None, copies it from a buffer of `count` bodies
+    is_valid : as of a `StateSpace`
     """
 
     start: Callable[..., Any]
     following: Callable[..., Any]
     number_of: Callable[..., Any]
     width: int
+    keep: Callable[..., Any]
+    put_back: Callable[..., Any]
+    is_valid: Callable[..., Any] = LANE_SPACE.is_valid
 
 
-def carrying(begin: Callable[..., Any]) -> Carrying:
-    """Without a memory: a sub-step with a torque of its own is the first step of a run, from the last output (q, m)."""
+@inner
+def _nothing_kept(values: Any, at: int, y: Any) -> None:
+    """Keep nothing."""
+
+
+@inner
+def _nothing_put(buffer: Any, count: int, values: Any, at: int) -> None:
+    """Copy nothing."""
+
+
+class Chain(NamedTuple):
+    """Where a chain stands: first number in the memory, first among the values, and the count of its numbers."""
+
+    memory: int
+    values: int
+    numbers: int
+
+
+def between_parts(begin: Callable[..., Any], memory: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Compiled functions `following` and `number_of` of a `Carrying`.
+
+    Without a memory, every sub-step with a torque of its own is the first step of a run, from the last output (q, m).
+    With a memory it is step k of one run, and continues from the state y.
+    """
+
+    def from_output(y: Any, output: Any) -> Any:
+        return begin(output)
+
+    def from_state(y: Any, output: Any) -> Any:
+        return y
+
+    def zero(k: int) -> int:
+        return 0
+
+    def same(k: int) -> int:
+        return k
+
+    return inner(from_state if memory else from_output), inner(same if memory else zero)
+
+
+def _beginning(begin: Callable[..., Any]) -> Callable[..., Any]:
+    """Compiled function ((q, m), values) -> the first state, which does not depend on the values."""
 
     def start(state: Any, own: Any) -> Any:
         return begin(state)
 
-    def following(y: Any, output: Any) -> Any:
-        return begin(output)
-
-    def number_of(k: int) -> int:
-        return 0
-
-    return Carrying(inner(start), inner(following), inner(number_of), 0)
+    return inner(start)
 
 
-def remembering(width: int, parameters: int) -> Carrying:
-    """With a memory, which `filling` wrote after the parameters: sub-step k is step k of one run."""
+def carrying(begin: Callable[..., Any]) -> Carrying:
+    """Without a memory."""
+    return Carrying(_beginning(begin), *between_parts(begin, False), 0, _nothing_kept, _nothing_put)
+
+
+def remembering(begin: Callable[..., Any], width: int, parameters: int) -> Carrying:
+    """With a memory, which `filling` wrote after the parameters."""
     items = "".join(f"own[{parameters + j}], " for j in range(width))
     start = unrolled_kernel("state, own", f"(state[0], state[1], ({items}))")
+    return Carrying(start, *between_parts(begin, True), width, _nothing_kept, _nothing_put)
 
-    def following(y: Any, output: Any) -> Any:
-        return y
 
-    def number_of(k: int) -> int:
-        return k
-
-    return Carrying(start, inner(following), inner(number_of), width)
+def continuing(begin: Callable[..., Any], chain: Chain) -> Carrying:
+    """With a chain among the parameters: that of the start of a call is replaced by that of its end."""
+    lines = "".join(
+        f"    store(values[{chain.values + j}], at, y[2][{chain.memory + j}])\n" for j in range(chain.numbers)
+    )
+    space: dict[str, Any] = {"store": store}
+    exec(f"def keep(values, at, y):\n{lines}", space)  # the text contains no user input
+    _, put_back = _copying(COLUMNS)
+    return Carrying(
+        _beginning(begin), *between_parts(begin, True), 0, inner(space["keep"]), put_back,
+        with_states(chain.memory + chain.numbers).is_valid,
+    )  # fmt: skip
 
 
 def filling(
@@ -423,12 +476,14 @@ def loop(
     from `begin` to `end` by `n` steps and returns how many failed: ``failed[body]`` is then True and its state is
     unchanged. A negative result means that nothing was done. `moments` (and their inverses, zero for the axis
     of a linear body), `values` and `axes` have one row for each number and one column for each body (padded to whole
-    groups), or `LANES` equal columns. After the parameters, `values` has the memory of a method with noise. `h` is the
-    step, or the steps of the bodies (padded). With torques for each sub-step, there are as many of them as steps.
+    groups), or `LANES` equal columns. After the parameters, `values` has the memory of a method with noise; a chain
+    among the parameters is changed. `h` is the step, or the steps of the bodies (padded). With torques for each
+    sub-step, there are as many of them as steps.
     """
     held, agree = call.held, _shapes(form, call)
     span = _spanning(step, torque, size, form, call, carried, before, after)
     (_, put), (states_of, forces_of, constants_of, steps_of) = _copying(form.layout), _gathering(form, call)
+    put_back = carried.put_back
 
     def run(
         q: Any, v: Any, force: Any, moments: Any, values: Any, axes: Any, tables: Any, h: Any, n: int, failed: Any,
@@ -461,6 +516,7 @@ def loop(
             if fine:
                 put(y, count, q, at)
                 put(w, count, v, at)
+                put_back(own, count, values, at)
             elif lane >= 0:
                 failed[at] = True
                 lost += 1

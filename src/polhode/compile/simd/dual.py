@@ -1,8 +1,11 @@
-"""Dual numbers for numba: one double and its tangents in several directions, in one vector.
+"""Dual numbers for numba: a number and its tangents in several directions.
 
 A kernel called with dual numbers computes its value and the derivatives in all directions; its source is unchanged.
-Values are computed as for plain doubles; comparisons, and so all branches, use values only. The rules for the
+Values are computed as for plain numbers; comparisons, and so all branches, use values only. The rules for the
 elementary functions are those of `expression.partials`.
+
+The tangents are vectors: of a double, one vector with an entry for each direction (`DualType`); of the lanes of many
+bodies, one vector of lanes for each direction (`LaneDualType`).
 """
 
 from __future__ import annotations
@@ -23,8 +26,10 @@ from ...numbers import dispatch, primitives
 from ...numbers.dispatch import register_tangents
 from ...numbers.primitives import FUNCTIONS
 from ...symbolic.expression import Expr, compiled, partials, source, symbol
+from .vector_types import LANES, Lanes, lanes, mask
 
 _I32, _DOUBLE = ir.IntType(32), ir.DoubleType()
+_LANES = ir.VectorType(_DOUBLE, LANES)
 
 PAIRS = ("atan2", "power")
 """The elementary functions of two arguments."""
@@ -33,100 +38,162 @@ PAIRS = ("atan2", "power")
 class DualType(types.Type):
     """The type of a double with tangents in `width` directions."""
 
+    plain: types.Type = types.float64
+    """The type of the value."""
+    truth: types.Type = types.boolean
+    """The type of a comparison."""
+
     def __init__(self, width: int) -> None:
         self.width = width
-        super().__init__(name=f"dual{width}")
+        super().__init__(name=f"dual{width} of {self.plain}")
+
+    def is_constant(self, other: Any) -> bool:
+        """Whether a type is that of numbers without tangents."""
+        return isinstance(other, (types.Float, types.Integer))
 
     def can_convert_from(self, typingctx: Any, other: Any) -> Any:
-        """A single number is a constant: its tangents are zero."""
-        return Conversion.safe if isinstance(other, (types.Float, types.Integer)) else None
+        """A number without tangents is a constant: its tangents are zero."""
+        return Conversion.safe if self.is_constant(other) else None
 
     def unify(self, typingctx: Any, other: Any) -> Any:
         """A variable that is a number in one branch and a dual in another is a dual."""
-        return self if isinstance(other, (types.Float, types.Integer)) else None
+        return self if self.is_constant(other) else None
+
+    @property
+    def parts(self) -> list[Any]:
+        """The LLVM types of the value and of the vectors of tangents."""
+        return [_DOUBLE, ir.VectorType(_DOUBLE, self.width)]
+
+
+class LaneDualType(DualType):
+    """The type of a vector of doubles, one for each body, with tangents in `width` directions."""
+
+    plain, truth = lanes, mask
+
+    def is_constant(self, other: Any) -> bool:
+        """Whether a type is that of numbers without tangents."""
+        return isinstance(other, Lanes) or super().is_constant(other)
+
+    @property
+    def parts(self) -> list[Any]:
+        """The LLVM types of the value and of the vectors of tangents."""
+        return [_LANES] * (1 + self.width)
 
 
 register_tangents(DualType, groups=(BaseTuple,))
-
-
-def _vector(width: int) -> Any:
-    return ir.VectorType(_DOUBLE, width)
+register_tangents(LaneDualType)
 
 
 @register_model(DualType)
+@register_model(LaneDualType)
 class _DualModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, ir.LiteralStructType([_DOUBLE, _vector(kind.width)]))
+        super().__init__(manager, kind, ir.LiteralStructType(kind.parts))
 
 
 # --- parts ------------------------------------------------------------------------------------------
 
 
-def _parts(builder: Any, x: Any) -> tuple[Any, Any]:
-    return builder.extract_value(x, 0), builder.extract_value(x, 1)
+def _parts(builder: Any, x: Any) -> tuple[Any, list[Any]]:
+    """The value, and the vectors of tangents."""
+    value, *tangents = (builder.extract_value(x, i) for i in range(len(x.type.elements)))
+    return value, tangents
 
 
-def _dual(builder: Any, value: Any, tangents: Any) -> Any:
-    whole: Any = ir.Constant(ir.LiteralStructType([_DOUBLE, tangents.type]), ir.Undefined)
-    return builder.insert_value(builder.insert_value(whole, value, 0), tangents, 1)
+def _dual(builder: Any, value: Any, tangents: list[Any]) -> Any:
+    whole: Any = ir.Constant(ir.LiteralStructType([value.type, *(x.type for x in tangents)]), ir.Undefined)
+    for i, part in enumerate((value, *tangents)):
+        whole = builder.insert_value(whole, part, i)
+    return whole
 
 
-def _spread(builder: Any, value: Any, width: int) -> Any:
-    empty: Any = ir.Constant(_vector(width), ir.Undefined)
-    one = builder.insert_element(empty, value, ir.Constant(_I32, 0))
-    return builder.shuffle_vector(one, empty, ir.Constant(ir.VectorType(_I32, width), [0] * width))
+def _like(builder: Any, number: Any, vector: Any) -> Any:
+    """A number as a vector of tangents: the same for all directions."""
+    if number.type == vector.type:
+        return number
+    empty: Any = ir.Constant(vector.type, ir.Undefined)
+    one = builder.insert_element(empty, number, ir.Constant(_I32, 0))
+    return builder.shuffle_vector(one, empty, ir.Constant(ir.VectorType(_I32, vector.type.count), None))
 
 
-def _zeros(width: int) -> Any:
-    return ir.Constant(_vector(width), [0.0] * width)
+def _constant(kind: Any, value: float) -> Any:
+    """A constant of an LLVM type: a double, or a vector of equal ones."""
+    return ir.Constant(kind, [value] * kind.count if isinstance(kind, ir.VectorType) else value)
+
+
+def _zeros(kind: DualType) -> list[Any]:
+    return [_constant(part, 0.0) for part in kind.parts[1:]]
+
+
+def _by_direction(builder: Any, kind: DualType, tangents: list[Any]) -> list[Any]:
+    """The tangents, one for each direction, as plain numbers."""
+    if isinstance(kind, LaneDualType):
+        return tangents
+    return [builder.extract_element(tangents[0], ir.Constant(_I32, i)) for i in range(kind.width)]
 
 
 @lower_cast(types.Integer, DualType)
 @lower_cast(types.Float, DualType)
+@lower_cast(Lanes, LaneDualType)
 def _number_to_dual(context: Any, builder: Any, source: Any, wanted: Any, value: Any) -> Any:
-    return _dual(builder, context.cast(builder, value, source, types.float64), _zeros(wanted.width))
+    return _dual(builder, context.cast(builder, value, source, wanted.plain), _zeros(wanted))
 
 
 # --- operators --------------------------------------------------------------------------------------
 
 
-def _scaled(builder: Any, tangents: Any, factor: Any) -> Any:
-    return builder.fmul(tangents, _spread(builder, factor, tangents.type.count))
+def _scaled(builder: Any, tangents: list[Any], factor: Any) -> list[Any]:
+    return [builder.fmul(x, _like(builder, factor, x)) for x in tangents]
+
+
+def _sum(builder: Any, a: list[Any], b: list[Any]) -> list[Any]:
+    return [builder.fadd(x, y) for x, y in zip(a, b, strict=True)]
+
+
+def _difference(builder: Any, a: list[Any], b: list[Any]) -> list[Any]:
+    return [builder.fsub(x, y) for x, y in zip(a, b, strict=True)]
+
+
+def _negative(builder: Any, tangents: list[Any]) -> list[Any]:
+    return [builder.fneg(x) for x in tangents]
 
 
 def _add(builder: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
-    return builder.fadd(a, c), d if b is None else b if d is None else builder.fadd(b, d)
+    return builder.fadd(a, c), d if b is None else b if d is None else _sum(builder, b, d)
 
 
 def _sub(builder: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
-    return builder.fsub(a, c), builder.fneg(d) if b is None else b if d is None else builder.fsub(b, d)
+    return builder.fsub(a, c), _negative(builder, d) if b is None else b if d is None else _difference(builder, b, d)
 
 
 def _mul(builder: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
     left = None if b is None else _scaled(builder, b, c)
     right = None if d is None else _scaled(builder, d, a)
-    return builder.fmul(a, c), right if left is None else left if right is None else builder.fadd(left, right)
+    return builder.fmul(a, c), right if left is None else left if right is None else _sum(builder, left, right)
 
 
 def _div(builder: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
     """(a/c)' = (b - (a/c) d)/c, with one reciprocal for all directions."""
-    value, over = builder.fdiv(a, c), builder.fdiv(ir.Constant(_DOUBLE, 1.0), c)
+    value, over = builder.fdiv(a, c), builder.fdiv(_constant(c.type, 1.0), c)
     if d is None:
         return value, _scaled(builder, b, over)
     part = _scaled(builder, d, value)
-    return value, _scaled(builder, builder.fneg(part) if b is None else builder.fsub(b, part), over)
+    return value, _scaled(builder, _negative(builder, part) if b is None else _difference(builder, b, part), over)
 
 
-def _is_number(kind: Any) -> bool:
-    return isinstance(kind, (types.Float, types.Integer))
-
-
-def _signature(args: Any, result: Any = None) -> Any:
-    """Signature for two duals of equal width, or a dual and a number."""
-    duals = [a for a in args if isinstance(a, DualType)]
-    if len(args) != 2 or not duals or not all(isinstance(a, DualType) or _is_number(a) for a in args):
+def _signature(args: Any, truth: bool = False) -> Any:
+    """Signature for two duals of one type, or a dual and a number."""
+    duals = {a for a in args if isinstance(a, DualType)}
+    if len(args) != 2 or len(duals) != 1:
         return None
-    return signature(result or duals[0], *(a if isinstance(a, DualType) else types.float64 for a in args))
+    kind = duals.pop()
+    if not all(a == kind or kind.is_constant(a) for a in args):
+        return None
+    return signature(kind.truth if truth else kind, *(a if a == kind else kind.plain for a in args))
+
+
+PLAIN = ((types.Float, DualType), (Lanes, LaneDualType))
+"""Types of numbers without tangents, with the duals that they go with."""
 
 
 def _binary(function: Any, make: Callable[..., Any]) -> None:
@@ -150,8 +217,9 @@ def _binary(function: Any, make: Callable[..., Any]) -> None:
         return _dual(builder, *make(builder, args[0], None, *_parts(builder, args[1])))
 
     lower_builtin(function, DualType, DualType)(both)
-    lower_builtin(function, DualType, types.Float)(first)
-    lower_builtin(function, types.Float, DualType)(second)
+    for number, dual in PLAIN:
+        lower_builtin(function, dual, number)(first)
+        lower_builtin(function, number, dual)(second)
 
 
 def _comparison(function: Any, sign: str) -> None:
@@ -161,7 +229,7 @@ def _comparison(function: Any, sign: str) -> None:
         key = function
 
         def generic(self, args: Any, kws: Any) -> Any:
-            return _signature(args, types.boolean)
+            return _signature(args, truth=True)
 
     infer_global(function)(Template)
 
@@ -172,8 +240,10 @@ def _comparison(function: Any, sign: str) -> None:
         )
         return (builder.fcmp_unordered if sign == "!=" else builder.fcmp_ordered)(sign, a, b)
 
-    for kinds in ((DualType, DualType), (DualType, types.Float), (types.Float, DualType)):
-        lower_builtin(function, *kinds)(make)
+    lower_builtin(function, DualType, DualType)(make)
+    for number, dual in PLAIN:
+        lower_builtin(function, dual, number)(make)
+        lower_builtin(function, number, dual)(make)
 
 
 def _unary(function: Any, make: Callable[[Any, Any, Any], tuple[Any, Any]]) -> None:
@@ -191,10 +261,15 @@ def _unary(function: Any, make: Callable[[Any, Any, Any], tuple[Any, Any]]) -> N
     )
 
 
-def _absolute(builder: Any, value: Any, tangents: Any) -> tuple[Any, Any]:
-    negative = builder.fcmp_ordered("<", value, ir.Constant(_DOUBLE, 0.0))
-    call = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_DOUBLE, [_DOUBLE]), "llvm.fabs.f64")
-    return builder.call(call, [value]), builder.select(negative, builder.fneg(tangents), tangents)
+def _selected(builder: Any, condition: Any, yes: list[Any], no: list[Any]) -> list[Any]:
+    return [builder.select(condition, x, y) for x, y in zip(yes, no, strict=True)]
+
+
+def _absolute(builder: Any, value: Any, tangents: list[Any]) -> tuple[Any, list[Any]]:
+    negative = builder.fcmp_ordered("<", value, _constant(value.type, 0.0))
+    name = f"llvm.fabs.v{LANES}f64" if value.type == _LANES else "llvm.fabs.f64"
+    call = cgutils.get_or_insert_function(builder.module, ir.FunctionType(value.type, [value.type]), name)
+    return builder.call(call, [value]), _selected(builder, negative, _negative(builder, tangents), tangents)
 
 
 def _teach_operators() -> None:
@@ -202,7 +277,7 @@ def _teach_operators() -> None:
         _binary(getattr(operator, name), make)
     for name, sign in {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}.items():
         _comparison(getattr(operator, name), sign)
-    _unary(operator.neg, lambda builder, value, tangents: (builder.fneg(value), builder.fneg(tangents)))
+    _unary(operator.neg, lambda builder, value, tangents: (builder.fneg(value), _negative(builder, tangents)))
     _unary(operator.pos, lambda builder, value, tangents: (value, tangents))
     _unary(abs, _absolute)
 
@@ -217,20 +292,20 @@ _teach_operators()
 def value_of(typingctx: Any, x: Any) -> Any:
     """The number without its tangents."""
     if not isinstance(x, DualType):
-        return types.float64(types.float64), lambda context, builder, sig, args: args[0]
-    return types.float64(x), lambda context, builder, sig, args: builder.extract_value(args[0], 0)
+        return x(x), lambda context, builder, sig, args: args[0]
+    return x.plain(x), lambda context, builder, sig, args: builder.extract_value(args[0], 0)
 
 
 @intrinsic
 def select(typingctx: Any, condition: Any, yes: Any, no: Any) -> Any:
     """Select one of two duals by a condition."""
     kind = yes if isinstance(yes, DualType) else no
-    return kind(types.boolean, kind, kind), lambda context, builder, sig, args: _selected(builder, *args)
 
+    def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        (a, b), (c, d) = _parts(builder, args[1]), _parts(builder, args[2])
+        return _dual(builder, builder.select(args[0], a, c), _selected(builder, args[0], b, d))
 
-def _selected(builder: Any, condition: Any, yes: Any, no: Any) -> Any:
-    (a, b), (c, d) = _parts(builder, yes), _parts(builder, no)
-    return _dual(builder, builder.select(condition, a, c), builder.select(condition, b, d))
+    return kind(kind.truth, kind, kind), make
 
 
 @intrinsic
@@ -241,18 +316,21 @@ def chained(typingctx: Any, value: Any, factor: Any, x: Any) -> Any:
     """
 
     def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        tangents, zeros = builder.extract_value(args[2], 1), _zeros(x.width)
-        level = builder.fcmp_ordered("==", tangents, zeros)
-        return _dual(builder, args[0], builder.select(level, zeros, _scaled(builder, tangents, args[1])))
+        _, tangents = _parts(builder, args[2])
+        made = []
+        for old, new in zip(tangents, _scaled(builder, tangents, args[1]), strict=True):
+            zero = _constant(old.type, 0.0)
+            made.append(builder.select(builder.fcmp_ordered("==", old, zero), zero, new))
+        return _dual(builder, args[0], made)
 
-    return x(types.float64, types.float64, x), make
+    return x(x.plain, x.plain, x), make
 
 
 @intrinsic
 def _squared(typingctx: Any, x: Any) -> Any:
     def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        tangents = builder.extract_value(args[0], 1)
-        return _dual(builder, ir.Constant(_DOUBLE, 0.0), builder.fmul(tangents, tangents))
+        value, tangents = _parts(builder, args[0])
+        return _dual(builder, _constant(value.type, 0.0), [builder.fmul(t, t) for t in tangents])
 
     return x(x), make
 
@@ -260,83 +338,94 @@ def _squared(typingctx: Any, x: Any) -> Any:
 @intrinsic
 def _max_tangent_ratio(typingctx: Any, a: Any, b: Any) -> Any:
     def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        over, under = (builder.extract_value(x, 1) for x in args)
-        none = builder.fcmp_ordered("==", under, _zeros(a.width))
-        ratios = builder.fdiv(over, builder.select(none, ir.Constant(_vector(a.width), [1.0] * a.width), under))
-        best: Any = ir.Constant(_DOUBLE, 0.0)
-        for i in range(a.width):
-            ratio = builder.extract_element(ratios, ir.Constant(_I32, i))
+        ratios = []
+        for over, under in zip(*(_parts(builder, x)[1] for x in args), strict=True):
+            none = builder.fcmp_ordered("==", under, _constant(under.type, 0.0))
+            ratios.append(builder.fdiv(over, builder.select(none, _constant(under.type, 1.0), under)))
+        best = _constant(a.parts[0], 0.0)
+        for ratio in _by_direction(builder, a, ratios):
             best = builder.select(builder.fcmp_ordered("<=", ratio, best), best, ratio)  # propagates NaN
         return best
 
-    return types.float64(a, b), make
+    return a.plain(a, b), make
 
 
-def _width(kind: Any) -> int:
-    """Width of the duals in nested tuples; zero if there are none."""
+def _dual_in(kind: Any) -> Any:
+    """The type of the duals in nested tuples; None if there are none."""
     if isinstance(kind, BaseTuple):
-        return max((_width(part) for part in kind), default=0)
-    return kind.width if isinstance(kind, DualType) else 0
+        return next((found for part in kind if (found := _dual_in(part)) is not None), None)
+    return kind if isinstance(kind, DualType) else None
 
 
-def _relative(builder: Any, kind: Any, x: Any, width: int) -> Any:
-    """The sum of |tangents|^2/|values|^2 over the innermost tuples, as a vector."""
-    total, over, size = _zeros(width), _zeros(width), ir.Constant(_DOUBLE, 0.0)
+def _relative(builder: Any, kind: Any, x: Any, of: DualType) -> list[Any]:
+    """The sum of |tangents|^2/|values|^2 over the innermost tuples, as vectors of tangents."""
+    total, over, size = _zeros(of), _zeros(of), _constant(of.parts[0], 0.0)
     for i, part in enumerate(kind):
         item = builder.extract_value(x, i)
         if isinstance(part, BaseTuple):
-            total = builder.fadd(total, _relative(builder, part, item, width))
+            total = _sum(builder, total, _relative(builder, part, item, of))
         elif isinstance(part, DualType):
             value, tangents = _parts(builder, item)
-            over, size = (
-                builder.fadd(over, builder.fmul(tangents, tangents)),
-                builder.fadd(size, builder.fmul(value, value)),
-            )
-    some = builder.fcmp_ordered(">", size, ir.Constant(_DOUBLE, 0.0))
-    one, none = ir.Constant(_DOUBLE, 1.0), ir.Constant(_DOUBLE, 0.0)
+            over = _sum(builder, over, [builder.fmul(t, t) for t in tangents])
+            size = builder.fadd(size, builder.fmul(value, value))
+    one, none = _constant(size.type, 1.0), _constant(size.type, 0.0)
+    some = builder.fcmp_ordered(">", size, none)
     share = builder.select(some, builder.fdiv(one, builder.select(some, size, one)), none)
-    return builder.fadd(total, _scaled(builder, over, share))
+    return _sum(builder, total, _scaled(builder, over, share))
 
 
-@intrinsic
-def _relative_tangents(typingctx: Any, x: Any) -> Any:
-    kind = DualType(_width(x))
+def _relative_tangents(kind: DualType) -> Any:
+    """Intrinsic of the primitive `relative_tangents`, with a result of this type; zero for numbers without tangents."""
 
-    def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return _dual(builder, ir.Constant(_DOUBLE, 0.0), _relative(builder, x, args[0], kind.width))
+    @intrinsic
+    def relative(typingctx: Any, x: Any) -> Any:
+        def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            return _dual(builder, _constant(kind.parts[0], 0.0), _relative(builder, x, args[0], kind))
 
-    return kind(x), make
+        return kind(x), make
+
+    return relative
 
 
 SEEDS = 4
-"""Width of the duals that `seed_tangents` makes from three numbers."""
+"""Width of the duals that `seed_tangents` makes from three doubles: a whole vector register."""
 
 
 @intrinsic
 def _seed_tangents(typingctx: Any, v: Any) -> Any:
-    kind = DualType(SEEDS)
+    several = isinstance(v[0], Lanes)
+    kind = LaneDualType(3) if several else DualType(SEEDS)
     result = UniTuple(kind, 3)
 
+    def unit(i: int) -> list[Any]:
+        if several:
+            return [_constant(_LANES, float(i == j)) for j in range(3)]
+        return [ir.Constant(kind.parts[1], [float(i == j) for j in range(SEEDS)])]
+
     def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        units = [ir.Constant(_vector(SEEDS), [float(i == j) for j in range(SEEDS)]) for i in range(3)]
-        made = [_dual(builder, builder.extract_value(args[0], i), units[i]) for i in range(3)]
+        made = [_dual(builder, builder.extract_value(args[0], i), unit(i)) for i in range(3)]
         return context.make_tuple(builder, result, made)
 
-    return result(UniTuple(types.float64, 3)), make
+    return result(UniTuple(kind.plain, 3)), make
 
 
 @intrinsic
 def _tangent(typingctx: Any, x: Any, i: Any) -> Any:
     def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return builder.extract_element(builder.extract_value(args[0], 1), builder.trunc(args[1], _I32))
+        directions = _by_direction(builder, x, _parts(builder, args[0])[1])
+        found = directions[0]
+        for k, one in enumerate(directions[1:], 1):  # the compiler knows the direction: one of them remains
+            there = builder.icmp_signed("==", args[1], ir.Constant(ir.IntType(64), k))
+            found = builder.select(there, one, found)
+        return found
 
-    return types.float64(x, types.int64), make
+    return x.plain(x, types.int64), make
 
 
 def _type_without_tangents(kind: Any) -> Any:
     if isinstance(kind, BaseTuple):
         return Tuple([_type_without_tangents(part) for part in kind])
-    return types.float64 if isinstance(kind, DualType) else kind
+    return kind.plain if isinstance(kind, DualType) else kind
 
 
 def _without_tangents(context: Any, builder: Any, kind: Any, x: Any) -> Any:
@@ -361,13 +450,13 @@ def access(width: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
     def places(context: Any, builder: Any, row: Any, array: Any) -> tuple[Any, Any]:
         data = context.make_array(row)(context, builder, array).data
         behind = builder.gep(data, [ir.Constant(ir.IntType(64), 1)])
-        return data, builder.bitcast(behind, _vector(width).as_pointer())
+        return data, builder.bitcast(behind, kind.parts[1].as_pointer())
 
     @intrinsic
     def load(typingctx: Any, row: Any) -> Any:
         def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             value, tangents = places(context, builder, row, args[0])
-            return _dual(builder, builder.load(value), builder.load(tangents, align=8))
+            return _dual(builder, builder.load(value), [builder.load(tangents, align=8)])
 
         return kind(row), make
 
@@ -375,14 +464,35 @@ def access(width: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
     def store(typingctx: Any, row: Any, x: Any) -> Any:
         def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             value, tangents = places(context, builder, row, args[0])
-            parts = _parts(builder, args[1])
-            builder.store(parts[0], value)
-            builder.store(parts[1], tangents, align=8)
+            number, (vector,) = _parts(builder, args[1])
+            builder.store(number, value)
+            builder.store(vector, tangents, align=8)
             return context.get_dummy_value()
 
         return types.void(row, kind), make
 
     return load, store
+
+
+@intrinsic
+def with_tangents(typingctx: Any, value: Any, tangents: Any) -> Any:
+    """The dual of a vector of lanes and its tangents, a tuple with a vector for each direction."""
+    kind = LaneDualType(len(tangents))
+
+    def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return _dual(builder, args[0], [builder.extract_value(args[1], i) for i in range(kind.width)])
+
+    return kind(lanes, UniTuple(lanes, kind.width)), make
+
+
+@intrinsic
+def tangents_of(typingctx: Any, x: Any) -> Any:
+    """The tangents of a dual of lanes: a tuple with a vector for each direction."""
+
+    def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return context.make_tuple(builder, sig.return_type, _parts(builder, args[0])[1])
+
+    return UniTuple(lanes, x.width)(x), make
 
 
 # --- the elementary functions -----------------------------------------------------------------------
@@ -414,7 +524,11 @@ def teach(options: dict[str, Any]) -> None:
         return lambda a, b: _max_tangent_ratio(a, b)
 
     def relative_tangents(x: Any) -> Any:
-        return lambda x: _relative_tangents(x)
+        kind = _dual_in(x)
+        if kind is None:
+            return lambda x: 0.0
+        relative = _relative_tangents(kind)
+        return lambda x: relative(x)
 
     def seed_tangents(v: Any) -> Any:
         return lambda v: _seed_tangents(v)

@@ -85,11 +85,17 @@ def squares(attempt: Step) -> Step:
     return squared
 
 
-def controlled_step_from_estimate(method: Method, number: Callable[[Any], Any], torque: Callable[..., Any]) -> Step:
-    """Build a controlled step from a method that estimates its errors."""
+def controlled_step_from_estimate(
+    method: Method,
+    number: Callable[[Any], Any],
+    torque: Callable[..., Any],
+    changed: Callable[[Step], Step] | None = None,
+) -> Step:
+    """Build a controlled step from a method that estimates its errors; `changed` may change the kernel of its step."""
     assert method.estimated is not None
     build, _, safety = method.estimated
-    return chosen(build(number), controlled(number, int(method.order), safety), torque)
+    attempt = build(number) if changed is None else changed(build(number))
+    return chosen(attempt, controlled(number, int(method.order), safety), torque)
 
 
 FIRST_STEP = 2.0
@@ -99,6 +105,20 @@ FIRST_STEP = 2.0
 def first_angle(order: int, tolerance: float) -> float:
     """Return the angle through which a body turns in its first step, as a guess."""
     return float(FIRST_STEP * tolerance ** (1 / order))
+
+
+def controlled_steps(
+    method: Method,
+    number: Callable[[Any], Any],
+    torque: Callable[..., Any],
+    changed: Callable[[Step], Step] | None = None,
+) -> tuple[Step, Step]:
+    """Build the controlled steps of a method that estimates its errors: of the first step of a body, and of the others.
+
+    `changed` may change the kernel of the estimated step.
+    """
+    step = controlled_step_from_estimate(method, number, torque, changed)
+    return beginning(step), step
 
 
 def beginning(controlled_step: Step) -> Step:

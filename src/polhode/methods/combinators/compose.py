@@ -10,7 +10,7 @@ from ...kernels.loops import Step
 from ...kernels.state import collapse, compensate, with_memory
 from ...numbers.dispatch import kernel
 from ..record import NEEDS, Build, Method
-from ..registry import declare
+from ..registry import declare, methods
 
 
 def after(first: Step, second: Step) -> Step:
@@ -68,7 +68,22 @@ def require_fixed_step(method: Method) -> Method:
         )
     if method.noise is not None:
         raise InputError(f"{method.name} has noise and cannot be part of another method; make it the outermost one")
+    if method.thermostat is not None:
+        raise InputError(f"{method.name} has a chain and cannot be part of another method; make it the outermost one")
     return method
+
+
+def scheme_of(name: str, given: str | Method) -> Method:
+    """The scheme between two half steps of a thermostat `name`; a free flow stands for its Strang splitting."""
+    chosen = require_fixed_step(methods[given])
+    if chosen.needs == "free":
+        chosen = methods.combinators["strang"](chosen)
+    if chosen.memory or chosen.compensated:
+        raise InputError(
+            f"{name}() needs a scheme that carries attitude and momentum only, such as {name}(strang(jacobi)); "
+            f"{chosen.name} carries more from step to step"
+        )
+    return chosen
 
 
 def in_turn(steps: Sequence[Step]) -> Step:

@@ -19,7 +19,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ...errors import InputError
 from ...kernels.loops import Step
 from ...kernels.ornstein_uhlenbeck import decay
 from ...kernels.so3 import dot, scale, times
@@ -32,7 +31,7 @@ from ...numbers.types import Vec3
 from ..queries import MeanFriction
 from ..record import RESCALING, Method, Noise
 from ..registry import declare, methods
-from .compose import require_fixed_step, whole
+from .compose import scheme_of, whole
 
 Number = Callable[[Any], Any]
 
@@ -42,11 +41,18 @@ a step; 1 if the body has three degrees of freedom, 0 if it has two."""
 
 
 @kernel
+def third_degree(inertia: Vec3, zero: Any) -> Any:
+    """1 if a body has three degrees of freedom, 0 if it is linear and has two; in the number type of `zero`."""
+    a, b, c = inertia
+    return where(a > 0, where(b > 0, where(c > 0, 1 + zero, zero), zero), zero)
+
+
+@kernel
 def _filled(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     """Fill the memory at the start of a run."""
     kT, diagonal, seed, body, first = torque(t, y[0], y[1], system, h)
-    (a, b, c), zero = system[0], 0 * h
-    third = where(a > 0, where(b > 0, where(c > 0, 1 + zero, zero), zero), zero)
+    zero = 0 * h
+    third = third_degree(system[0], zero)
     mean, spread = decay(h / 2 * dot(diagonal, system[1]) / (2 + third), kT)
     return (y[0], y[1], (zero + first, zero + seed, zero + body, zero + mean, zero + spread, third)), zero
 
@@ -70,19 +76,6 @@ def _step(scheme: Step, draw: Callable[..., Any]) -> Step:
         return (q, m, counted(memory)), residual
 
     return step
-
-
-def _scheme(name: str, given: str | Method) -> Method:
-    """The scheme between the half steps; a free flow stands for its Strang splitting."""
-    chosen = require_fixed_step(methods[given])
-    if chosen.needs == "free":
-        chosen = methods.combinators["strang"](chosen)
-    if chosen.memory or chosen.compensated:
-        raise InputError(
-            f"{name}() needs a scheme that carries attitude and momentum only, such as {name}(strang(jacobi)); "
-            f"{chosen.name} carries more from step to step"
-        )
-    return chosen
 
 
 FORMULA = r"""
@@ -110,7 +103,7 @@ def _measures(base: Method) -> tuple[float, float]:
 
 def bussi(scheme: str | Method) -> Method:
     """Stochastic velocity rescaling in a heat bath, over any scheme or free flow (bussi2007)."""
-    base = _scheme("bussi", scheme)
+    base = scheme_of("bussi", scheme)
 
     def driven(number: Number, draw: Callable[..., Any]) -> Step:
         return _step(whole(base)(number), draw)

@@ -270,6 +270,11 @@ def mkrk(tableau: str | Tableau, *, register: bool = False) -> Method:
     """The Munthe-Kaas method of a named tableau or of your own `Tableau`.
 
     ``ph.mkrk("rk4")`` and ``ph.methods["mkrk(rk4)"]`` are the same method.
+
+    Examples
+    --------
+    >>> ph.mkrk("rk4").order
+    4
     """
     if not isinstance(tableau, Tableau):
         tableau = aliases.get(tableau, tableau) if isinstance(tableau, str) else tableau

@@ -24,6 +24,12 @@ class Tableau:
     Entries may be integers, fractions, strings such as ``"1/3"`` or ``"0.1"``, `Surd` numbers, or floats
     (which are then exact binary fractions). `order` and `symmetric` are properties of the Munthe-Kaas
     method on SO(3) with this tableau; if omitted, they are declared unproven.
+
+    Examples
+    --------
+    >>> heun = ph.Tableau([[0, 0], [1, 0]], ["1/2", "1/2"], name="heun of mine", order=2)
+    >>> ph.mkrk(heun).order
+    2
     """
 
     name: str

@@ -37,6 +37,7 @@ from .orbital import orbit_gravity_gradient
 from .registry import describe, get, keywords, make, names
 from .states import coupled_text, places, states, without_states
 from .surface import facet_drag, radiation_pressure
+from .thermostat import chain_kernel, nose_hoover
 
 __all__ = [
     "CHECK_DIGITS",
@@ -45,6 +46,7 @@ __all__ = [
     "FieldTemplate",
     "attitude_spring",
     "bath_kernel",
+    "chain_kernel",
     "constant_torque",
     "coupled_text",
     "describe",
@@ -68,6 +70,7 @@ __all__ = [
     "names",
     "no_answer",
     "no_torque",
+    "nose_hoover",
     "orbit_gravity_gradient",
     "pd_control",
     "places",

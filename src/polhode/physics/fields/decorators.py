@@ -56,6 +56,17 @@ def torque(function: Any = None, *, frame: str = "body", plain: bool = False) ->
     when the field is first used. Otherwise it is called as plain Python, which is slow. Both work with every method
     that needs values of the torque only. With ``plain=True`` it is called as plain Python in any case, so that it sees
     objects that change during the run.
+
+    Examples
+    --------
+    >>> @ph.torque
+    ... def drag(omega, k):
+    ...     return [-k * w for w in omega]
+    ...
+    >>> body = ph.Problem(ph.Body([1.0, 2.0, 3.0]), drag(0.5), omega=[0, 0, 1.0])
+    >>> sol = ph.solve(body, "rk4_quat", dt=0.01, t_end=1.0)
+    >>> float(sol.omega[-1, 2].round(6))
+    0.846482
     """
     check_frame(frame)
     flag("plain", plain)
@@ -74,6 +85,17 @@ def potential(function: Any = None, *, torque: Any = None) -> Any:
     The optional `torque` is a function of R and the same parameters that returns three numbers in the body frame (or a
     ``@ph.torque(frame="space")``). It is compared with the exact torque at the initial attitude of a problem and at
     six others; a difference beyond round-off is an error.
+
+    Examples
+    --------
+    >>> @ph.potential
+    ... def weight(R, mgl):
+    ...     return mgl * R[2][2]
+    ...
+    >>> top = ph.Problem(ph.Body([5, 5, 1]), weight(20.0), euler_deg=("ZXZ", [0, 17, 0]), omega=[0, 0, 50])
+    >>> sol = ph.solve(top, "imidm", dt=0.01, steps=10)
+    >>> sol.drift()["energy"] < 1e-6
+    True
     """
     if function is None:
         return lambda f: potential(f, torque=torque)

@@ -190,7 +190,7 @@ class FieldTemplate:
     def _summed(self, shapes: Mapping[str, tuple[int, ...]]) -> frozenset[str]:
         one = symbol("p0")
         trial = {name: Trial.of(one, shape) if shape else one for name, shape in shapes.items()}
-        state: dict[str, Any] = {"t": symbol("t"), "R": _attitude_symbols()}
+        state: dict[str, Any] = {"t": symbol("t"), "R": attitude_symbols()}
         state |= {"omega": _vector_symbols("w"), "momentum": _vector_symbols("m")}
         with contextlib.suppress(InputError):
             self.user.traced({name: nested(state[name]) for name in self.state_used} | trial, lambda value: value)
@@ -322,6 +322,12 @@ def leaves_of(value: Any) -> list[Any]:
     return [x for v in value for x in leaves_of(v)] if isinstance(value, tuple) else [value]
 
 
+def name_of_parameter(field: Field, place: int) -> str:
+    """The name of the parameter to which the number at a place belongs; in a sum, its name there."""
+    leaves = (name for name, value in field.values.items() for _ in leaves_of(value))
+    return next(itertools.islice(leaves, place, None))
+
+
 def check_size(template: FieldTemplate, count: int) -> None:
     """Refuse more parameters than compiled code can hold."""
     if count > MOST_PARAMETERS:
@@ -351,6 +357,10 @@ def unbound(template: FieldTemplate) -> InputError:
     return InputError(f"the field {name} has no parameters bound; call it: {name}({', '.join(template.parameters)})")
 
 
+HEAT_BATH, THERMOSTAT = "heat bath", "thermostat"
+"""What a field may bring that is no torque: `heat_bath`, `thermostat`. Only methods that ask for it take it."""
+
+
 class Field:
     """A torque or potential with its parameters bound. Fields are added with ``+`` (see `sums`)."""
 
@@ -358,7 +368,10 @@ class Field:
     """Index of its first parameter among the symbols p0, p1, ... of its graph; not zero for a part of a sum."""
 
     bath: int | None = None
-    """Place of the heat bath's first parameter among its own (`heat_bath`); None without a heat bath."""
+    """Place of the first parameter of its heat bath (`heat_bath`) or thermostat (`thermostat`); None without one."""
+
+    bath_kind: tuple[str, int] = ("", 0)
+    """What stands at `bath`, and its number of parameters."""
 
     stands_alone = ""
     """The reason why it cannot be added to other fields, if there is one."""
@@ -534,10 +547,10 @@ class Field:
     @of_formula
     def graph(self) -> tuple[tuple[Expr, Expr, Expr], Expr | None]:
         """The body torque and the potential (None for a torque) as formulas of t, R, w, p."""
-        R = _attitude_symbols()
+        R = attitude_symbols()
         if self.kind == "potential":
             U = self.traced(lift)
-            return _potential_torque(U, R), U
+            return potential_torque(U, R), U
         return in_body_frame(self.written, self.template.frame), None
 
     @property
@@ -619,7 +632,7 @@ class Field:
     def _symbols(self, at: tuple[Any, Any, Any, Sequence[Any]] | None = None) -> tuple[Any, Any, Any, dict[str, Any]]:
         """Formulas for t, R, omega and the parameters by name: `at` if given, else their symbols."""
         symbols = [symbol(f"p{self.first + i}") for i in range(len(self.parameters))]
-        t, R, omega, leaves = at or (symbol("t"), _attitude_symbols(), _vector_symbols("w"), symbols)
+        t, R, omega, leaves = at or (symbol("t"), attitude_symbols(), _vector_symbols("w"), symbols)
         shaped, _ = like(tuple(self.values.values()), leaves)
         return t, R, omega, dict(zip(self.values, shaped, strict=True))
 
@@ -661,7 +674,7 @@ class Field:
     @of_formula
     def structure(self) -> str:
         """Text that determines its kernels, without parameter values: fields of equal structure share kernels."""
-        bath = () if self.bath is None else (self.bath,)
+        bath = () if self.bath is None else (self.bath, *self.bath_kind)
         return repr((type(self).__name__, self.kind, self.template.frame, len(self.parameters), self.text, *bath))
 
     def torque_value(self, t: float, R: Any, omega: Any) -> Any:
@@ -690,7 +703,7 @@ class Field:
         V = s[0] * a * a + s[1] * b * b + s[2] * c * c
         if has_principal_rotation:
             V = s[0] * a * a + s[3] * b * b + s[5] * c * c + 2 * (s[1] * a * b + s[2] * a * c + s[4] * b * c)
-        return source("pair_value", "R, p, s", unpack, [a, b, c, *_potential_torque(V, R)])
+        return source("pair_value", "R, p, s", unpack, [a, b, c, *potential_torque(V, R)])
 
     def pair_kernel(self, number: Callable[[Any], Any], has_principal_rotation: bool) -> Callable[..., Any]:
         """The kernel (torque, torque of V)(t, q, m, system) in principal axes, in one number type."""
@@ -708,7 +721,7 @@ class Field:
         U = self.graph[1]
         if self.kind != "potential" or U is None:
             raise ValueError(f"{self.name} is not a potential")
-        R, S = _attitude_symbols(), _attitude_symbols("S")
+        R, S = attitude_symbols(), attitude_symbols("S")
         first, last = [x for row in R for x in row], [x for row in S for x in row]
         slopes, change = discrete_gradient(U, first, last)
         mean = tuple(tuple((a + b) / 2 for a, b in zip(x, y, strict=True)) for x, y in zip(R, S, strict=True))
@@ -785,13 +798,14 @@ def _plain_signature(template: FieldTemplate) -> inspect.Signature:
 
 def in_body_frame(force: Any, frame: str) -> tuple[Expr, Expr, Expr]:
     """A torque in a frame, as formulas in the body frame: R^T T for "space"."""
-    R = _attitude_symbols()
+    R = attitude_symbols()
     if frame == "space":
         force = tuple(R[0][j] * force[0] + R[1][j] * force[1] + R[2][j] * force[2] for j in range(3))
     return force[0], force[1], force[2]
 
 
-def _attitude_symbols(letter: str = "R") -> Any:
+def attitude_symbols(letter: str = "R") -> Any:
+    """The entries R00, R01, ... of an attitude as symbols."""
     return tuple(tuple(symbol(f"{letter}{i}{j}") for j in range(3)) for i in range(3))
 
 
@@ -799,7 +813,7 @@ def _vector_symbols(letter: str) -> tuple[Expr, ...]:
     return tuple(symbol(f"{letter}{i}") for i in range(3))
 
 
-def _potential_torque(U: Expr, R: Any) -> tuple[Expr, Expr, Expr]:
+def potential_torque(U: Expr, R: Any) -> tuple[Expr, Expr, Expr]:
     """-rot(R^T dU/dR)."""
     return _turning(gradient(U, [R[i][j] for i in range(3) for j in range(3)]), R)
 

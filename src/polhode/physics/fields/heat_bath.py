@@ -7,7 +7,6 @@ A heat bath exerts no torque that a field could give: methods with noise ask for
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -20,7 +19,7 @@ from ...numbers.dispatch import kernel
 from ..axes import axes
 from ..validate import finite_number, real_array
 from .decorators import potential
-from .field import Field, FieldTemplate, leaves_of
+from .field import HEAT_BATH, Field, FieldTemplate, name_of_parameter
 from .registry import reading
 
 LARGEST = 2**53
@@ -36,7 +35,7 @@ ROUND_OFF = 1e-12
 class BathField(Field):
     """A heat bath with its parameters bound."""
 
-    bath = 0
+    bath, bath_kind = 0, (HEAT_BATH, FIRST + 1)
 
 
 def temperature(name: str, value: Any) -> float:
@@ -106,7 +105,7 @@ def of_all(field: Field, values: np.ndarray, own: Collection[str]) -> np.ndarray
     place = field.bath
     assert place is not None
     counted = np.array(values)
-    if _name_of_stream(field) not in own:
+    if name_of_parameter(field, place + STREAM) not in own:
         counted[:, place + STREAM] += np.arange(len(values))
     _check_rows(counted[:, place : place + FIRST + 1])
     return counted
@@ -120,13 +119,6 @@ def of_each(field: Field, values: np.ndarray, number: int) -> np.ndarray:
     each = np.repeat(values, number, axis=0)
     each[:, field.bath + STREAM] += np.arange(number)
     return each
-
-
-def _name_of_stream(field: Field) -> str:
-    """The name of the parameter `stream` in a field; in a sum another part may have a parameter of that name."""
-    leaves = (name for name, value in field.values.items() for _ in leaves_of(value))
-    assert field.bath is not None
-    return next(itertools.islice(leaves, field.bath + STREAM, None))
 
 
 def _check_rows(rows: np.ndarray) -> None:

@@ -96,6 +96,14 @@ def momentum_rate(
         compared with them when a problem is made, and a difference beyond round-off is an error.
 
     Returns the field if L1 has no parameters, else a template to be called with them: ``ph.momentum_rate(push)(0.3)``.
+
+    Examples
+    --------
+    >>> from polhode.math import cos
+    >>> kick = ph.momentum_rate(lambda t: (cos(t), 0.0, 0.0))
+    >>> sol = ph.solve(ph.Problem(ph.Body([1.0, 2.0, 3.0]), kick, omega=[0, 0, 1.0]), "rk4_quat", dt=0.01, steps=100)
+    >>> (sol.spatial_momentum[-1] - sol.spatial_momentum[0]).round(6) + 0.0
+    array([0.841471, 0.      , 0.      ])
     """
     first = _template(L1, "L1")
     given = tuple(None if f is None else _template(f, name, first.parameters) for name, f in (("L2", L2), ("L3", L3)))

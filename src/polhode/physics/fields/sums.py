@@ -17,7 +17,7 @@ from typing import Any
 from ...errors import InputError
 from ...numbers import floats
 from ...symbolic.expression import Expr, lift
-from .field import STATE_ARGUMENTS, Field, FieldTemplate, Trace, changed, of_formula
+from .field import HEAT_BATH, STATE_ARGUMENTS, Field, FieldTemplate, Trace, changed, of_formula
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,9 +112,14 @@ class SumField(Field):
 
     @property
     def bath(self) -> int | None:  # type: ignore[override]
-        """Place of the first parameter of the only heat bath; None without one."""
+        """Place of the first parameter of the only heat bath or thermostat; None without one."""
         found = [first + part.bath for part, first in self.template.numbered_parts(0) if part.bath is not None]
         return found[0] if found else None
+
+    @property
+    def bath_kind(self) -> tuple[str, int]:  # type: ignore[override]
+        """What stands there."""
+        return next((part.bath_kind for part in self.template.parts if part.bath is not None), Field.bath_kind)
 
     @property
     def states(self) -> dict[str, Any]:
@@ -171,7 +176,8 @@ def total(fields: tuple[Any, ...]) -> Field:
         parts += [part.numbered(0) for part in addends]
     baths = [part for part in parts if part.bath is not None]
     if len(baths) > 1:
-        raise InputError(f"a body has one heat bath; got {baths[0]!r} and {baths[1]!r}. Add their frictions instead")
+        hint = ". Add their frictions instead" if {part.bath_kind[0] for part in baths} == {HEAT_BATH} else ""
+        raise InputError(f"a body has one heat bath or thermostat; got {baths[0]!r} and {baths[1]!r}{hint}")
     kind = "potential" if all(part.kind == "potential" for part in parts) else "torque"
 
     def value(t: Any, R: Any, omega: Any, **values: Any) -> Any:

@@ -47,6 +47,11 @@ GROWTH, WEIGHTED, MEAN, TIME = 6, 7, 8, 9
 
 SIZE = 10
 
+PERIOD, PER_SPAN = 10, 11
+"""Places of 1/nu and 1/T, which follow the state where a variation is observed."""
+
+WITH_CONSTANTS = 12
+
 PREFIX = "variation_"
 """Distinguishes the names from those of the field."""
 

@@ -34,6 +34,15 @@ class Event:
     direction : -1 for g falling through zero, 1 for rising, 0 for both
     terminal : True if the run ends at the first one
     field : the function with its parameters bound; None if they are unbound. Call the event to bind them
+
+    Examples
+    --------
+    >>> @ph.event(direction=1, terminal=True)
+    ... def upright(R):
+    ...     return R[2][2] - 0.99
+    ...
+    >>> upright.terminal
+    True
     """
 
     def __init__(self, template: FieldTemplate, direction: int, terminal: bool, field: Field | None) -> None:
@@ -131,6 +140,17 @@ def event(function: Any = None, direction: int = 0, terminal: bool = False) -> A
     ``R[i][j]`` maps body to space, ``omega`` is the body angular velocity. `direction` is 1 for rising zeros, -1 for
     falling ones, 0 for both; a `terminal` event ends the run. If the function has parameters without defaults, call
     the event to bind them: ``ph.event(tilt)(0.3)``. Also works as a decorator.
+
+    Examples
+    --------
+    >>> @ph.event
+    ... def sideways(R):
+    ...     return R[2][2]
+    ...
+    >>> sol = ph.solve(ph.problems.t_handle(), tol=1e-8, t_end=6.0, events=sideways)
+    >>> sol.events[0].t.round(3)
+    array([0.314, 0.942, 1.57 , 2.186, 2.626, 3.053, 3.666, 4.294, 4.922,
+           5.55 ])
     """
     if isinstance(direction, bool) or not isinstance(direction, numbers.Real) or direction not in DIRECTIONS:
         raise InputError(f"direction must be -1 (falling), 0 (either way) or 1 (rising); got {direction!r}")

@@ -28,6 +28,7 @@ from ...numbers.primitives import where
 from ...numbers.types import Number
 from ...symbolic.expression import Expr, compiled, lift, source, symbol, symbols_in
 from ..fields import Field, FieldTemplate, leaves_of, template_of
+from ..fields.variation import GROWTH, MEAN, PER_SPAN, SOON, TIME, WEIGHTED, WITH_CONSTANTS
 from ..problem import Problem
 from .event import Event
 
@@ -76,6 +77,8 @@ class _Formulas(NamedTuple):
     momentum: Any
     parameters: list[Expr]
     field: Field | None
+    z: Any
+    """The variation beside the body."""
 
     def of(self, field: Field, parameters: list[Any]) -> Expr:
         """A user's function of t, R, omega and parameters."""
@@ -100,24 +103,45 @@ WORDS: dict[str, Callable[[_Formulas], Iterable[Expr]]] = {
 """Observables by name: kinetic plus potential energy, |momentum|, and vectors in the space and in the body frame."""
 
 
+def _per_time(s: _Formulas, value: Expr) -> list[Expr]:
+    """A number divided by the time since the start in units of the run; zero at the start."""
+    passed = s.z[TIME]
+    return [value * passed / (passed * passed + SOON**2)]
+
+
+CHAOS_WORDS: dict[str, Callable[[_Formulas], Iterable[Expr]]] = {
+    "megno": lambda s: _per_time(s, 2 * s.z[WEIGHTED]),
+    "mean_megno": lambda s: _per_time(s, s.z[MEAN]),
+    "fli": lambda s: [s.z[GROWTH]],
+    "lyapunov": lambda s: _per_time(s, s.z[GROWTH] * s.z[PER_SPAN]),
+}
+"""Indicators of chaos (`fields/variation`): MEGNO and its mean, the logarithm of the growth, and growth over time."""
+
+ALL_WORDS = WORDS | CHAOS_WORDS
+
+
 def _symbols(name: str, count: int) -> Any:
     return tuple(symbol(f"{name}{i}") for i in range(count))
 
 
 def _formulas(model: Problem) -> _Formulas:
-    q, m, inverse = _symbols("q", 4), _symbols("m", 3), _symbols("s", 3)
+    q, m, inverse, z = _symbols("q", 4), _symbols("m", 3), _symbols("s", 3), _symbols("z", WITH_CONSTANTS)
     w = times(inverse, m)
     parameters = list(_symbols("p", len(model.field.parameters) if model.field is not None else 0))
     if not model.body.has_principal_rotation:
-        return _Formulas(q, m, w, matrix(q), w, m, parameters, model.field)
+        return _Formulas(q, m, w, matrix(q), w, m, parameters, model.field, z)
     a: Any = _symbols("a", 4)
-    return _Formulas(q, m, w, matrix(mul(q, conj(a))), rotate(a, w), rotate(a, m), parameters, model.field)
+    return _Formulas(q, m, w, matrix(mul(q, conj(a))), rotate(a, w), rotate(a, m), parameters, model.field, z)
 
 
 def _unpack(parameters: int) -> dict[str, str]:
-    """Source text of each symbol in t, q, m, system; a principal rotation follows the parameters of the field."""
+    """Source text of each symbol in t, q, m, system; a principal rotation follows the parameters of the field.
+
+    With a variation, its numbers are the last part of the system.
+    """
     unpack = {"t": "t"} | {f"q{i}": f"q[{i}]" for i in range(4)} | {f"m{i}": f"m[{i}]" for i in range(3)}
     unpack |= {f"s{i}": f"system[1][{i}]" for i in range(3)} | {f"p{i}": f"system[2][{i}]" for i in range(parameters)}
+    unpack |= {f"z{i}": f"system[3][{i}]" for i in range(WITH_CONSTANTS)}
     return unpack | {f"a{i}": f"system[2][{parameters + i}]" for i in range(4)}
 
 
@@ -140,18 +164,20 @@ def watch(statistics: Any, model: Problem) -> Watch | None:
     if not found:
         raise InputError(f"statistics must be {_EXPECTED}; got none")
     text = source("observed", "t, q, m, system", _unpack(len(state.parameters)), list(itertools.chain(*found.values())))
-    return Watch({name: len(formulas) for name, formulas in found.items()}, text)
+    chaos = any(name in CHAOS_WORDS for name in found)
+    return Watch({name: len(formulas) for name, formulas in found.items()}, text, chaos)
 
 
 _EXPECTED = (
-    f"some of the names {', '.join(map(repr, WORDS))}, or functions of t, R, omega and parameters that return a number"
+    f"some of the names {', '.join(map(repr, ALL_WORDS))}, or functions of t, R, omega and parameters that return a "
+    "number"
 )
 
 
 def _observable(one: Any, state: _Formulas, model: Problem) -> tuple[str, list[Expr]]:
     """Name and formulas of one observable."""
-    if isinstance(one, str) and one in WORDS:
-        return one, list(WORDS[one](state))
+    if isinstance(one, str) and one in ALL_WORDS:
+        return one, list(ALL_WORDS[one](state))
     if not isinstance(one, Event | types.FunctionType):
         raise InputError(f"statistics must be {_EXPECTED}; got {one!r}")
     template = one.template if isinstance(one, Event) else template_of(one, "observable")
@@ -220,6 +246,12 @@ def nothing(rows: Any, t: Any, y: Any, system: Any) -> None:
     """Start a run without statistics: do nothing."""
 
 
+@kernel
+def same_system(y: Any, system: Any) -> Any:
+    """The system that observables read, without a variation."""
+    return system
+
+
 @no_fma
 def squared_gap(x: Number, y: Number, z: Number, a: Number, b: Number, c: Number) -> Number:
     """|(x, y, z) - (a, b, c)|^2."""
@@ -233,6 +265,8 @@ class Watch:
 
     sizes: dict[str, int]
     text: tuple[str, dict[str, Any]]
+    chaos: bool = False
+    """Whether some of them are indicators of chaos, which need a variation beside the body."""
 
     @property
     def components(self) -> int:
@@ -258,22 +292,25 @@ class Watch:
 
     def __reduce__(self) -> Any:
         """Pickle without the kernel, which is rebuilt."""
-        return Watch, (self.sizes, self.text)
+        return Watch, (self.sizes, self.text, self.chaos)
 
     def state_space(
-        self, plain: StateSpace, clock: bool, read: Any, write: Any
-    ) -> tuple[StateSpace, Callable[..., Any]]:
+        self, plain: StateSpace, clock: bool, kept: int, read: Any, write: Any, states: int = 0,
+        system_of: Any = same_system,
+    ) -> tuple[StateSpace, Callable[..., Any]]:  # fmt: skip
         """The state space of a run that accumulates statistics in columns after the state, and its initial kernel.
 
-        `plain` writes the state to the single row; ``read(rows, j)`` and ``write(rows, j, v)`` access the extra
-        columns. With `clock`, the method keeps its own time in the state.
+        `plain` writes the state to the single row, with `states` numbers of a variation; ``read(rows, j)`` and
+        ``write(rows, j, v)`` access the extra columns, of which the first `kept` are in use. With `clock`, the method
+        keeps its own time in the state. ``system_of(y, system)`` is the system that observables read, of which a
+        variation is the last part.
         """
-        observed, write_state, columns = self.observed, plain.write, COLUMNS + clock
+        observed, write_state, columns = self.observed, plain.write, COLUMNS + kept + states
 
         @kernel
         def observe(t: Any, y: Any, system: Any) -> Any:
             q, m = collapse(y)
-            return y, observed(t, q, m, system)
+            return y, observed(t, q, m, system_of(y, system))
 
         @kernel
         def observe_with_own_time(t: Any, y: Any, system: Any) -> Any:
@@ -281,13 +318,12 @@ class Watch:
             return y, observed(y[2][0], q, m, system)
 
         space = {"read": read, "write": write, "write_state": write_state, "observed": observed}
-        space |= {"lower": lower, "higher": higher, "summed": summed, "gap": squared_gap}
+        space |= {"system_of": system_of, "lower": lower, "higher": higher, "summed": summed, "gap": squared_gap}
         fold = unrolled_kernel(
             "rows, i, seen", "None", "y, v = seen", "write_state(rows, 0, y)", *self._folding(columns), **space
         )
-        opened = unrolled_kernel(
-            "rows, t, y, system", "None", "v = observed(t, y[0], y[1], system)", *self._opening(columns), **space
-        )
+        first = "v = observed(t, y[0], y[1], system_of(y, system))"
+        opened = unrolled_kernel("rows, t, y, system", "None", first, *self._opening(columns), **space)
         return plain._replace(write=fold, observe=observe_with_own_time if clock else observe), opened
 
     def _opening(self, columns: int) -> list[str]:

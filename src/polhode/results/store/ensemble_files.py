@@ -63,10 +63,10 @@ class StoredEnsemble(Ensemble):
 
     def _own(self, name: str) -> np.ndarray | None:
         """Read a variable that not all files have."""
-        path, attrs = self.__dict__["path"], self.__dict__["attributes"]
+        attrs = self.__dict__["attributes"]
         written = str(attrs.get(CHECKED, "")).split()
         saved = integrity.checksums_of(attrs) or {}
-        return _read(path, name) if name in written or name in saved else None
+        return self._variable(name) if name in written or name in saved else None
 
     @functools.cached_property
     def events(self) -> list[list[Trajectory]]:
@@ -94,23 +94,37 @@ class StoredEnsemble(Ensemble):
     @functools.cached_property
     def bodies(self) -> Bodies | None:
         """The bodies, if the file has their axes; with their field only if they were run in this process."""
-        path, attrs, of_run = (self.__dict__[name] for name in ("path", "attributes", "of_run"))
+        attrs, of_run = (self.__dict__[name] for name in ("attributes", "of_run"))
         if of_run is not None:
             found: Bodies = of_run
             return found
         if (has_axes := str(attrs.get("own_axes"))) not in (*YES, *NO):
             return None
         variable = "inputs/own" if CHECKED in attrs else "axes"
-        own = _read(path, variable) if has_axes in YES else None
+        own = self._variable(variable) if has_axes in YES else None
         return Bodies(moments=self.moments, own=own, number=len(self.moments))
+
+    @property
+    def _saved_energy(self) -> bool:
+        """True if the file has energies."""
+        return "energy" in str(self.__dict__["attributes"].get(CHECKSUMS, ""))
+
+    @property
+    def has_energy(self) -> bool:
+        """True if energies are known: they are saved, or there is no field, or the field is that of this process."""
+        return self._saved_energy or (self._known_field and self.bodies is not None)
+
+    @property
+    def _known_field(self) -> bool:
+        """True if there is no field, or if it was run in this process."""
+        return self.__dict__["of_run"] is not None or self.__dict__["attributes"].get("field") == ""
 
     @functools.cached_property
     def energy(self) -> np.ndarray:
         """Kinetic plus potential energy (n, N): as saved, or computed if the field is known."""
-        attrs = self.__dict__["attributes"]
-        if "energy" in str(attrs.get(CHECKSUMS, "")):
-            return _read(self.__dict__["path"], "energy")
-        if self.__dict__["of_run"] is None and attrs.get("field") != "":
+        if self._saved_energy:
+            return self._variable("energy")
+        if not self._known_field:
             raise InputError(
                 f"{self.__dict__['path']} has no energies, and not the formula of its field; `to_xarray()` may have "
                 "energy_change, the largest relative change"
@@ -134,16 +148,23 @@ class StoredEnsemble(Ensemble):
     def __getattr__(self, name: str) -> Any:
         if name not in (*PLAIN, "statistics"):
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-        path = self.__dict__["path"]
-        try:
-            value: Any = _read(path, name) if name != "statistics" else self._read_statistics()
-        except InputError:
-            raise
-        except Exception as problem:
-            raise _damaged(path, f"{name} cannot be read ({integrity.line(problem)})") from problem
+        value: Any = self._variable(name) if name != "statistics" else self._explained(name, self._read_statistics)
         value = counted_from_one(value, self.__dict__["attributes"]) if name == "failed" else value
         self.__dict__[name] = value
         return value
+
+    def _variable(self, name: str) -> np.ndarray:
+        """Read and check a variable."""
+        return self._explained(name, lambda: _read(self.__dict__["path"], name))
+
+    def _explained(self, name: str, read: Callable[[], Any]) -> Any:
+        """Read something; an error says what is damaged."""
+        try:
+            return read()
+        except InputError:
+            raise
+        except Exception as problem:
+            raise _damaged(self.__dict__["path"], f"{name} cannot be read ({integrity.line(problem)})") from problem
 
     def last_state(self, i: int) -> tuple[np.ndarray, np.ndarray]:
         """Attitude and momentum of body i at the end; from a Zarr store, only their chunks are read."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..trajectory import Info
 from . import atomic, integrity, netcdf
-from .file_format import LABELS, ROWS_PER_CHUNK, SIZES, VARIABLES, attributes, derived, described
+from .file_format import LABELS, ROWS_PER_CHUNK, attributes, derived, described, sizes, variables
 from .integrity import CHECKSUMS
 
 SYNC_SECONDS = 5.0
@@ -47,13 +47,14 @@ class ZarrTarget:
         import zarr
 
         self.rows, self.info, self.attrs = 0, dataclasses.replace(info, status="running"), dict(attrs or {})
-        self.sums = dict.fromkeys(VARIABLES, 0)
+        known, size = variables(info.states), sizes(info.states)
+        self.sums = dict.fromkeys(known, 0)
         self.root = zarr.open_group(path, mode="w", zarr_format=3)
-        for name, (dims, *_) in VARIABLES.items():
-            shape = tuple(SIZES[d] for d in dims[1:])
+        for name, (dims, *_) in known.items():
+            shape = tuple(size[d] for d in dims[1:])
             integrity.created(
                 self.root, name, shape=(0, *shape), chunks=(ROWS_PER_CHUNK, *shape), dtype="f8",
-                fill_value=np.nan, dimension_names=dims, attributes=described(name),
+                fill_value=np.nan, dimension_names=dims, attributes=described(name, known),
             )  # fmt: skip
         for name, labels in LABELS.items():
             integrity.created_words(self.root, name, (name,), labels)
@@ -73,7 +74,7 @@ class ZarrTarget:
         target.root = zarr.open_group(path, mode="r+", zarr_format=3, use_consolidated=False)
         target._start()
         target._publish(rows, info, target.attrs, target.sums)  # first: readers no longer see what is removed next
-        for name in VARIABLES:
+        for name in variables(info.states):
             one = target.description["consolidated_metadata"]["metadata"][name]
             atomic.write_whole(path / name / "zarr.json", json.dumps(one, indent=2), durable=False)
             for chunk in (path / name).glob("c/*"):
@@ -104,8 +105,8 @@ class ZarrTarget:
         end, sums = self.rows + len(data["t"]), self.sums
         if end > self.rows:
             everything = derived(data, self.info)
-            sums = {name: integrity.checksum(everything[name], self.sums[name]) for name in VARIABLES}
-            for name in VARIABLES:
+            sums = {name: integrity.checksum(everything[name], self.sums[name]) for name in variables(self.info.states)}
+            for name in sums:
                 array = integrity.writable(self.root, name)
                 array.resize((end, *array.shape[1:]))
                 with _readable():
@@ -114,7 +115,7 @@ class ZarrTarget:
 
     def close(self, info: Info) -> None:
         """Write the final metadata of the trajectory."""
-        for name in VARIABLES:
+        for name in variables(self.info.states):
             array = self.root[name]
             if array.shape[0] != self.rows:
                 array.resize((self.rows, *array.shape[1:]))
@@ -128,7 +129,7 @@ class ZarrTarget:
 
         `rows`, `attrs` and `sums` are set only afterwards: if the disk is full, the old rows keep their attributes.
         """
-        for name in VARIABLES:
+        for name in variables(self.info.states):
             self.description["consolidated_metadata"]["metadata"][name]["shape"][0] = rows
         self.description["attributes"] = attributes(info) | attrs | {CHECKSUMS: integrity.checksums_text(sums)}
         if sync:
@@ -141,7 +142,7 @@ class ZarrTarget:
 
     def _since(self, rows: int) -> Iterator[Path]:
         """Files and folders changed since the last sync to the disk."""
-        for name in VARIABLES:
+        for name in variables(self.info.states):
             for i in range(self.synced_rows // ROWS_PER_CHUNK, -(-rows // ROWS_PER_CHUNK)):
                 chunk = self.folder / name / "c" / str(i)
                 yield from (*chunk.rglob("*"), chunk)
@@ -174,10 +175,11 @@ class NetcdfTarget:
         self.left = contextlib.ExitStack()
         self.file = self.left.enter_context(netcdf.created(path))
         with self._stopping():
-            self.file.file.dimensions = {"time": rows, **SIZES}
-            for name, (dims, *_) in VARIABLES.items():
-                chunks = (min(rows, ROWS_PER_CHUNK), *(SIZES[d] for d in dims[1:]))
-                self.file.variable(name, dims, "f8", chunks, described(name))
+            known, size = variables(info.states), sizes(info.states)
+            self.file.file.dimensions = {"time": rows, **size}
+            for name, (dims, *_) in known.items():
+                chunks = (min(rows, ROWS_PER_CHUNK), *(size[d] for d in dims[1:]))
+                self.file.variable(name, dims, "f8", chunks, described(name, known))
             for name, labels in LABELS.items():
                 self.file.text(name, (name,), labels)
 

@@ -25,9 +25,20 @@ from ...errors import InputError
 from ...physics import problem_data
 from ...physics.problem import Problem
 from ...physics.validate import file_path, flag
-from ..trajectory import PRIMARY, Info, Trajectory
+from ..trajectory import PRIMARY, STATES, Info, Trajectory
 from . import atomic, integrity, netcdf, stored_events
-from .file_format import FORMAT, ROWS_PER_CHUNK, SIZES, VARIABLES, WITHOUT_CHECKSUMS, info_of_attributes
+from .file_format import (
+    FORMAT,
+    ROWS_PER_CHUNK,
+    STATE,
+    WITHOUT_CHECKSUMS,
+    States,
+    info_of_attributes,
+    primary,
+    sizes,
+    states_of,
+    variables,
+)
 from .integrity import Damage, line
 from .targets import NetcdfTarget, Target, ZarrTarget
 
@@ -137,7 +148,7 @@ def _blocks(data: Mapping[str, Any], rows: int) -> Iterator[dict[str, np.ndarray
     """Iterate over primary variables in memory, a bounded number of rows at a time."""
     for start in range(0, rows, ROWS_PER_CHUNK):
         stop = min(start + ROWS_PER_CHUNK, rows)
-        yield {name: np.asarray(data[name][start:stop], dtype=float) for name in PRIMARY}
+        yield {name: np.asarray(values[start:stop], dtype=float) for name, values in data.items()}
 
 
 def _write(
@@ -158,7 +169,8 @@ def _write(
         finally:
             target.release()
         if path.suffix == ".nc":
-            for _ in read(new)[0].stored.blocks(VARIABLES):
+            stored = read(new)[0].stored
+            for _ in stored.blocks(stored):
                 pass
         atomic.replace(path, new)
         atomic.sync([path.parent])
@@ -178,10 +190,11 @@ def save(
         with writing(path, overwrite) as path:
             source = trajectory.stored
             if isinstance(source, Stored):
-                blocks, rows = source.blocks(PRIMARY), source.rows
+                blocks, rows = source.blocks(source.primary), source.rows
                 held = {PROBLEM: str(source.attrs[PROBLEM])} if PROBLEM in source.attrs else {}
             else:
                 data = {name: getattr(trajectory, name) for name in PRIMARY}
+                data |= {STATE + name: trajectory.states[name] for name, _ in trajectory.info.states}
                 blocks, rows = _blocks(data, len(trajectory)), len(trajectory)
                 held = problem_attribute(trajectory.problem)
             held |= stored_events.attribute(trajectory)
@@ -244,7 +257,7 @@ class Writer:
         """
         folder, sums = staging_path(path), source.checked(rows)
         if not folder.exists() or source.sums is None:
-            copied = _write(source.blocks(PRIMARY, rows), rows, info, folder, attrs)
+            copied = _write(source.blocks(source.primary, rows), rows, info, folder, attrs)
             sums = copied.sums if isinstance(copied, ZarrTarget) else sums
         return cls(path, ZarrTarget.reopened(folder, rows, info, attrs, sums), held)
 
@@ -278,7 +291,7 @@ class Writer:
         self.target.close(info)
         if self.folder != self.path:
             source = read(self.folder)[0].stored
-            _write(source.blocks(PRIMARY), self.rows, info, self.path, self.target.attrs)
+            _write(source.blocks(source.primary), self.rows, info, self.path, self.target.attrs)
             atomic.discard(self.folder)
         return self.path
 
@@ -295,6 +308,17 @@ class Stored(Mapping[str, np.ndarray]):
 
     def __init__(self, path: Path, rows: int, sums: dict[str, int] | None, attrs: Mapping[str, Any]) -> None:
         self.path, self.rows, self.sums, self.attrs = path, rows, sums, attrs
+        self.kept = states_of(attrs)
+        self.variables, self.primary = variables(self.kept), primary(self.kept)
+
+    def states(self) -> dict[str, np.ndarray]:
+        """States of the method, by name."""
+        return {name: self[STATE + name] for name, _ in self.kept}
+
+    def with_states(self, data: Mapping[str, np.ndarray]) -> dict[str, Any]:
+        """Data of some rows as those of a trajectory in memory."""
+        found: dict[str, Any] = {name: data[name] for name in PRIMARY}
+        return found | {STATES: {name: data[STATE + name] for name, _ in self.kept}}
 
     @functools.cached_property
     def problem(self) -> Problem | None:
@@ -330,15 +354,16 @@ class Stored(Mapping[str, np.ndarray]):
                         integrity.check(name, found[name], self.sums)
                 yield block
 
-    def last(self) -> dict[str, np.ndarray]:
+    def last(self) -> dict[str, Any]:
         """Last row of the primary variables."""
-        with self._errors_explained("its last row"), self._opened(PRIMARY) as data:
-            return {name: np.asarray(data[name][self.rows - 1 : self.rows], dtype=float) for name in PRIMARY}
+        with self._errors_explained("its last row"), self._opened(self.primary) as data:
+            last = {name: np.asarray(data[name][self.rows - 1 : self.rows], dtype=float) for name in self.primary}
+            return self.with_states(last)
 
     def checked(self, rows: int) -> dict[str, int]:
         """Read and check all variables; return the checksums of the first `rows` rows."""
-        found, seen, at = dict.fromkeys(VARIABLES, 0), 0, dict.fromkeys(VARIABLES, 0)
-        for block in self.blocks(VARIABLES):
+        found, seen, at = dict.fromkeys(self, 0), 0, dict.fromkeys(self, 0)
+        for block in self.blocks(self):
             some = max(0, min(rows - seen, len(block["t"])))
             for name, values in block.items() if some else ():
                 at[name] = integrity.checksum(values[:some], found[name])
@@ -351,7 +376,7 @@ class Stored(Mapping[str, np.ndarray]):
         """Arrays that are read slice by slice."""
         if self.path.suffix == ".nc":
             with netcdf.opened(self.path) as file:
-                yield {name: _of_rows(name, file[name], self.rows) for name in names}
+                yield {name: _of_rows(self.kept, name, file[name], self.rows) for name in names}
             return
         described = integrity.arrays(integrity.described(self.path))
         group = integrity.opened(self.path)
@@ -363,7 +388,7 @@ class Stored(Mapping[str, np.ndarray]):
             if self.sums is not None or name == "t":  # files without checksums omit chunks of NaN
                 shape = [self.rows, *described[name]["shape"][1:]]
                 integrity.check_chunks(self.path, name, described[name] | {"shape": shape})
-        yield {name: _of_rows(name, group[name], self.rows) for name in names}
+        yield {name: _of_rows(self.kept, name, group[name], self.rows) for name in names}
 
     @contextlib.contextmanager
     def _errors_explained(self, what: str) -> Iterator[None]:
@@ -382,15 +407,16 @@ class Stored(Mapping[str, np.ndarray]):
         return integrity.damaged(self.path, f"{what} cannot be read ({line(problem)})")
 
     def __iter__(self) -> Iterator[str]:
-        return iter(VARIABLES)
+        return iter(self.variables)
 
     def __len__(self) -> int:
-        return len(VARIABLES)
+        return len(self.variables)
 
 
-def _of_rows(name: str, array: Any, rows: int) -> Any:
+def _of_rows(states: States, name: str, array: Any, rows: int) -> Any:
     """Return an array if it has the type and shape of the variable and at least these rows."""
-    shape = tuple(SIZES[d] for d in VARIABLES[name][0][1:])
+    size = sizes(states)
+    shape = tuple(size[d] for d in variables(states)[name][0][1:])
     if array.dtype != np.dtype("f8") or tuple(array.shape[1:]) != shape or array.shape[0] < rows:
         raise Damage(f"{name} has the shape {tuple(array.shape)}, and there are {rows} times")
     return array

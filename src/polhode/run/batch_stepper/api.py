@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from ...errors import InputError
 from ...methods import Method
+from ...physics.fields.thermostat import written_out
 from ..noise import NOISY
 from ..stepper import one_step
 from .arrays import SHAPES
@@ -33,6 +35,8 @@ def batch_stepper(
 ) -> Any:  # fmt: skip
     """Return a stepper of many bodies for your own loop, which changes your arrays in place.
 
+    ::
+
         step = ph.batch_stepper(moments, "fem", dt=0.01).step
         for _ in range(1000):
             torque[:] = ...
@@ -58,6 +62,15 @@ def batch_stepper(
         velocities instead of momenta
     layout : "rows" for arrays (N, 4) and (N, 3), "columns" for (4, N) and (3, N)
     scalar : "first" or "last", the place of the scalar in a quaternion
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> q, pi = np.tile([1.0, 0.0, 0.0, 0.0], (1000, 1)), np.ones((1000, 3))
+    >>> stepper = ph.batch_stepper([1.5, 2.0, 2.5], "fem", dt=0.01)
+    >>> _ = stepper.step(q, pi, torque=-0.1 * pi)
+    >>> q.shape
+    (1000, 4)
     """
     from ...compile.batch.in_place import Form
 
@@ -68,6 +81,9 @@ def batch_stepper(
     chosen = one_step(method.inner if isinstance(method, Respa) else method, counted=True)
     many = bodies_of(bodies, field, params)
     check_bodies(many, chosen, many.field)
+    if chosen.thermostat is not None and many.field is not None:
+        bound, values = written_out(many.field, many.values, chosen.thermostat.links)
+        many = dataclasses.replace(many, field=bound, values=values)
     form = Form(layout, scalar == "last", vector == "omega")
     acting = _acting(thermostat, chosen, 1 if masses is None else 2)
     if masses is None:
@@ -91,6 +107,10 @@ def _acting(thermostat: Any, method: Method, groups: int) -> Acting | None:
         )
     if method.noise is not None:
         raise InputError(f"{method.name} has a heat bath; give a method without noise, or no thermostat", "thermostat")
+    if method.thermostat is not None:
+        raise InputError(
+            f"{method.name} has chains already; give a method without them, or no thermostat", "thermostat"
+        )
     return thermostat.begin(groups)
 
 

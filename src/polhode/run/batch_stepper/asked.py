@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -211,6 +211,11 @@ def is_written_out(method: Method) -> bool:
 def check_alone(stepper: BatchStepper) -> None:
     """Refuse a field besides torques from a function, unless it is a heat bath."""
     field = stepper.bodies.field
+    if stepper.method.thermostat is not None:
+        raise InputError(
+            f"{stepper.method.name} takes torques as arrays; for torques from a function use "
+            "ph.thermostats.nose_hoover, a chain of all bodies together"
+        )
     if field is not None and not isinstance(field, BathField):
         raise InputError("a stepper with a field takes torques as arrays; add the field's torque to your function's")
 
@@ -246,21 +251,41 @@ def _kicks_and_drifts(
     steps = own_steps(h, len(stepper.flags))
     scheme = legs(method) if stepper.respa is None else stepper.respa.legs
     drifts = Drifts(stepper, method.drift, scheme, q, v, h)
-    found: dict[str, np.ndarray] = {}
+
+    def ask(force: str, k: int, clock: float, first: bool) -> np.ndarray:
+        return asked[force](t + k * steps + clock * steps, q, v)
+
+    def kicked(fraction: float, torque: np.ndarray) -> None:
+        kick(stepper, v, fraction * steps, torque)
+
+    in_turn(scheme, n, lambda: couple(h / 2, v), ask, kicked, drifts.advance)
+    stepper.flags |= drifts.failed()
+
+
+def in_turn(
+    scheme: Sequence[Leg], n: int, couple: Callable[[], None], ask: Callable[[str, int, float, bool], Any],
+    kicked: Callable[[float, Any], None], drifted: Callable[[Leg, int], None],
+) -> None:  # fmt: skip
+    """Make n steps of a scheme; neighbouring kicks by the same force share one answer.
+
+    couple : called before and after every step
+    ask : (force, k, clock, first) -> the answer at the time k + clock in steps; `first` if no other answer is in use
+    kicked : (fraction, answer) -> None, a kick over this fraction of the step
+    drifted : (leg, k) -> None, what is between two kicks of step k
+    """
+    found: dict[str, Any] = {}
     for k in range(n):
         clock = 0.0
-        begin = t + k * steps
-        couple(h / 2, v)
+        couple()
         for leg in scheme:
             if leg.is_kick:
                 if leg.force not in found:
-                    found[leg.force] = asked[leg.force](begin + clock * steps, q, v)
-                kick(stepper, v, leg.fraction * steps, found[leg.force])
+                    found[leg.force] = ask(leg.force, k, clock, not found)
+                kicked(leg.fraction, found[leg.force])
             else:
-                drifts.advance(leg, k)
+                drifted(leg, k)
                 found, clock = {} if leg.fraction else found, clock + leg.fraction
-        couple(h / 2, v)
-    stepper.flags |= drifts.failed()
+        couple()
 
 
 def kick(stepper: BatchStepper, v: np.ndarray, h: Any, torque: np.ndarray) -> None:

@@ -23,7 +23,7 @@ from ...physics.queries import answering
 from ..integrator import beginning
 from . import arrays
 from .gpu_arrays import Views, check, check_apart, current_stream, duplicate
-from .held import check_bodies, field_with
+from .held import chain_of, check_bodies, field_with
 
 if TYPE_CHECKING:
     from .stepper import BatchStepper
@@ -117,6 +117,8 @@ class GpuSteps:
         self.flags, self.lost = (self.sent(np.zeros(number, dtype=np.bool_)) for _ in range(2))
         if self.stepper.count is not None:
             self.values = self.sent(self.stepper.count.parameters())
+        elif self.stepper.method.thermostat is not None:
+            self.values = self.sent(self.stepper.constants[1])
 
     def vectors(self, name: str, value: Any, parts: int | None = None) -> Any:
         """Return vectors as an array of numba: those of each body, or of each sub-step and body."""
@@ -200,7 +202,7 @@ class GpuSteps:
         """Return the kernel of a step."""
         from ...compile.batch.in_place import Call
         from ...compile.batch.layout import Sizes
-        from ...compile.cuda_in_place import carrying, loop
+        from ...compile.cuda_in_place import loop
 
         stepper, held, alone = self.stepper, frame is not None, self.field_of(method)
         field = field_with(alone, method, frame)
@@ -208,15 +210,17 @@ class GpuSteps:
         parameters = 0 if alone is None else stepper.bodies.values.shape[1]
         size = Sizes(parameters + 3 * held, 4 * self.turned, () if field is None else tuple(field.columns))
         call, structure = Call(held, each, own_dt), None if field is None else field.structure
-        count = None if alone is None or alone.bath is None else alone.bath + FIRST
+        count = (
+            alone.bath + FIRST if alone is not None and alone.bath is not None and method.noise is not None else None
+        )
+        chain = None if method.thermostat is None else chain_of(stepper.bodies, method)
 
         def make() -> Any:
             torque = answering(method.asks, field, self.turned, floats.number)
-            carried = carrying(beginning(method), bool(method.memory))
-            parts = method.build(floats.number), torque, size, stepper.form, call, carried
-            return loop(*parts, *method.processors(floats.number), count)
+            parts = method.build(floats.number), torque, size, stepper.form, call, beginning(method), method.memory > 0
+            return loop(*parts, *method.processors(floats.number), count, chain)
 
-        return MADE(("in place on a GPU", method, structure, size, stepper.form, call, count), make)
+        return MADE(("in place on a GPU", method, structure, size, stepper.form, call, count, chain), make)
 
     def kernel(self, make: Callable[..., Any], *form: Any) -> Any:
         """Return the kernel ``make(*form)``, made once for all steppers."""

@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING, Any
 from ...errors import InputError
 from ...methods import Method
 from . import arrays
-from .asked import KICK, SLOW, Leg, check_alone, check_askable, is_written_out, legs, part_between_kicks, takes_vectors
+from .asked import (
+    KICK,
+    SLOW,
+    Leg,
+    check_alone,
+    check_askable,
+    in_turn,
+    is_written_out,
+    legs,
+    part_between_kicks,
+    takes_vectors,
+)
 from .gpu_arrays import duplicate
 from .gpu_thermostat import CardCoupling
 from .rescaled import check_one_step
@@ -126,22 +137,13 @@ class Trial:
         couple: Callable[[], None],
     ) -> None:  # fmt: skip
         """Make the kicks and drifts of a scheme; neighbouring kicks share one answer of a function."""
-        found: dict[str, Answer] = {}
-        for k in range(n):
-            clock = 0.0
-            couple()
-            for leg in scheme:
-                if leg.is_kick:
-                    if leg.force not in found:
-                        if not found:
-                            self.kept.clear()
-                        at = t + k * self.h + clock * self.h
-                        found[leg.force] = self.answer(functions[leg.force], at, len(functions) > 1)
-                    self.kick(leg.fraction, found[leg.force])
-                else:
-                    self.between_kicks(flow, leg, k)
-                    found, clock = {} if leg.fraction else found, clock + leg.fraction
-            couple()
+
+        def ask(force: str, k: int, clock: float, first: bool) -> Answer:
+            if first:
+                self.kept.clear()
+            return self.answer(functions[force], t + k * self.h + clock * self.h, len(functions) > 1)
+
+        in_turn(scheme, n, couple, ask, self.kick, lambda leg, k: self.between_kicks(flow, leg, k))
 
     # --- the end -----------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from ...physics.bodies import Bodies
 from ...physics.fields import FRAMES, Field, without_states
 from ...physics.fields import torque as field_torque
 from ...physics.fields.decorators import check_frame
+from ...physics.fields.thermostat import START
 from ...physics.problem import Problem
 from ...physics.queries import answering
 from ..ensemble.batch import awkward
@@ -75,13 +76,26 @@ def compiled(bodies: Bodies, method: Method, form: Any, kind: Kind) -> Any:
     def build() -> Any:
         torque = answering(method.asks, field, turned, floats.number)
         before, after = method.processors(floats.number)
-        if method.memory:  # `memories` has filled it
-            carried, before = in_place.remembering(method.memory, bodies.values.shape[1]), None
+        if method.thermostat is not None:
+            carried = in_place.continuing(beginning(method), chain_of(bodies, method))
+        elif method.memory:  # `memories` has filled it
+            width = bodies.values.shape[1]
+            carried, before = in_place.remembering(beginning(method), method.memory, width), None
         else:
             carried = in_place.carrying(beginning(method))
         return in_place.loop(method.build(floats.number), torque, size, form, call, carried, before, after)
 
     return program(build, "in place", method, _structure(field), size, form, call).run
+
+
+def chain_of(bodies: Bodies, method: Method) -> Any:
+    """Return where the chain of a method stands in its memory, after its energy, and among the parameters of bodies."""
+    from ...compile.batch.in_place import Chain
+
+    assert bodies.field is not None
+    assert bodies.field.bath is not None
+    assert method.thermostat is not None
+    return Chain(1, bodies.field.bath + START, 2 * method.thermostat.links)
 
 
 def memories(bodies: Bodies, method: Method, own_dt: bool) -> Any:

@@ -32,6 +32,11 @@ class Respa:
     ----------
     outer, inner : the schemes of the slow and of the fast forces
     n : number of inner steps in a drift of the outer scheme
+
+    Examples
+    --------
+    >>> ph.respa("strang(dmv6)", "strang(dmv6)", 4).outer.name
+    'strang(dmv6)'
     """
 
     outer: Method
@@ -90,6 +95,11 @@ def respa(outer: str | Method, inner: str | Method, n: int) -> Respa:
     outer : kick-drift scheme over a free flow, for the slow forces
     inner : kick-drift scheme over the same flow, for the fast forces
     n : number of inner steps
+
+    Examples
+    --------
+    >>> ph.respa("strang(dmv6)", "strang(dmv6)", 4).n
+    4
     """
     schemes = []
     for role, given in (("outer", outer), ("inner", inner)):

@@ -19,7 +19,7 @@ from ...physics.validate import ROTATION_TOLERANCE, check_unit_of_time, finite_n
 from ..noise import check_forward, multiplies
 from . import arrays
 from .counting import Count
-from .held import Kind, compiled, memories
+from .held import Kind, chain_of, compiled, memories
 from .inertia import columns, replaced
 from .respa import Respa, check_slow
 from .thermostats import Acting
@@ -48,6 +48,7 @@ class BatchStepper:
     ----------
     method, dt : the method, and the step that is used where a call gives none
     steps_made : with noise, the number of steps made so far
+    chains : with chains of Nosé and Hoover, positions and velocities of the links of every body, (N, 2, links)
     thermostat : the thermostat in its present state, or None
     respa : multiple time steps, or None
     """
@@ -94,7 +95,39 @@ class BatchStepper:
     def __reduce__(self) -> Any:
         """Pickle the constructor arguments; compiled steps are looked up again when needed."""
         made = 0 if self.count is None else self.count.made
-        return BatchStepper, (self.bodies, self.method, self.dt, self.form, made, self.thermostat, self.respa)
+        bodies = self.bodies if self.method.thermostat is None else self._with_chains(self.chains)
+        return BatchStepper, (bodies, self.method, self.dt, self.form, made, self.thermostat, self.respa)
+
+    @property
+    def chains(self) -> np.ndarray:
+        """Positions and velocities of the links of every body, (N, 2, links); set them to continue a run."""
+        place, links = self._place_of_chains()
+        values = self.constants[1] if self._gpu is None else self._gpu.values.copy_to_host()
+        number = len(self.flags) or self.bodies.number
+        return np.array(values[place : place + 2 * links, :number].T.reshape(-1, 2, links))
+
+    @chains.setter
+    def chains(self, value: Any) -> None:
+        _, links = self._place_of_chains()
+        number = len(self.flags) or self.bodies.number
+        expected = f"chains must be finite numbers of shape ({number}, 2, {links})"
+        given = real_array(value, expected)
+        if given.shape != (number, 2, links) or not np.isfinite(given).all():
+            raise InputError(f"{expected}; got {value!r}", "chains")
+        self._take(self._with_chains(given))
+
+    def _with_chains(self, chains: np.ndarray) -> Bodies:
+        """Return the bodies with these chains at the start."""
+        place, links = self._place_of_chains()
+        values = np.array(np.broadcast_to(self.bodies.values, (len(chains), self.bodies.values.shape[1])))
+        values[:, place : place + 2 * links] = chains.reshape(len(chains), -1)
+        return dataclasses.replace(self.bodies, values=values)
+
+    def _place_of_chains(self) -> tuple[int, int]:
+        """Return the place of the chains among the parameters, and the number of links."""
+        if self.method.thermostat is None:
+            raise InputError(f"{self.method.name} has no chains", "chains")
+        return chain_of(self.bodies, self.method).values, self.method.thermostat.links
 
     @property
     def steps_made(self) -> int:
@@ -120,6 +153,8 @@ class BatchStepper:
         """
         if self.bodies.number > 1 and len(self.bodies.moments) == 1:
             self.bodies = self._written_out(self.bodies.number)
+        if self.method.thermostat is not None:
+            self.bodies = self._with_chains(self.chains)
         new, _ = replaced(self.bodies, indices, bodies)
         known = (self.bodies.own is None) == (new.own is None)
         self._take(new)
@@ -191,7 +226,11 @@ class BatchStepper:
         """Check all arguments and make the steps."""
         check_slow(self.respa, torque, slow)
         if arrays.is_on_gpu(given_q):
+            if self.method.thermostat is not None and self._q is not UNKNOWN:
+                raise InputError("the chains of this stepper are on the processor; use another stepper for a GPU")
             return self._step_on_gpu(given_q, given_v, torque, slow, frame, dt, n, t, in_place)
+        if self.method.thermostat is not None and self._gpu is not None:
+            raise InputError("the chains of this stepper are on a GPU; use another stepper for arrays elsewhere")
         q, v = self._states(given_q, given_v, flag("in_place", in_place))
         h = self.steps(dt)
         n, t = whole_number("n", n), finite_number("t", t)
@@ -330,7 +369,11 @@ class BatchStepper:
             self._write_out(number)
 
     def _write_out(self, number: int) -> None:
-        """With noise, write out the parameters of this number of bodies: each has its own random numbers."""
+        """Write out the parameters of this number of bodies, if each has its own random numbers or its own chain."""
+        if self.method.thermostat is not None and number:
+            inertia, _, *rest = self.constants
+            values = np.broadcast_to(self.bodies.values, (number, self.bodies.values.shape[1]))
+            self.constants = inertia, columns(values), *rest
         if self.count is not None and number:
             self.count.prepare(self.bodies, number)
             inertia, _, *rest = self.constants

@@ -76,7 +76,7 @@ def bussi(*, kT: Any, tau: Any, seed: Any = 0, degrees: Any = None) -> Bussi:
 
 
 def nose_hoover(*, kT: Any, tau: Any, chain: Any = 3, degrees: Any = None) -> NoseHoover:
-    """Chains of Nosé and Hoover for rigid bodies (Kamberaj, Li and Hansen 2005): deterministic and reversible.
+    """Chains of Nosé and Hoover for rigid bodies (Kamberaj, Low and Neal 2005): deterministic and reversible.
 
     Translation and rotation have a chain each. The energy of bodies and chains together is conserved.
 

@@ -30,6 +30,7 @@ from .asked import (
     Leg,
     by_rows,
     check_alone,
+    in_turn,
     is_written_out,
     kick,
     legs,
@@ -239,21 +240,19 @@ class RigidStepper:
         rotation, (x, p, q, v) = self.rotation, state
         flow, scheme = self._scheme()
         drifts, steps = Drifts(rotation, flow, scheme, q, v, h), own_steps(h, len(rotation.flags))
-        found: dict[str, Any] = {}
-        for k in range(n):
-            clock = 0.0
-            couple(h / 2, v, p)
-            for leg in scheme:
-                if leg.is_kick:
-                    if leg.force not in found:
-                        found[leg.force] = asked[leg.force](t + k * steps + clock * steps, x, q)
-                    self._kick(p, leg.fraction * steps, found[leg.force][0])
-                    kick(rotation, v, leg.fraction * steps, found[leg.force][1])
-                else:
-                    self._between_kicks(x, p, q, leg, steps, k)
-                    drifts.advance(leg, k)
-                    found, clock = {} if leg.fraction else found, clock + leg.fraction
-            couple(h / 2, v, p)
+
+        def ask(force: str, k: int, clock: float, first: bool) -> Any:
+            return asked[force](t + k * steps + clock * steps, x, q)
+
+        def kicked(fraction: float, answer: Any) -> None:
+            self._kick(p, fraction * steps, answer[0])
+            kick(rotation, v, fraction * steps, answer[1])
+
+        def drifted(leg: Leg, k: int) -> None:
+            self._between_kicks(x, p, q, leg, steps, k)
+            drifts.advance(leg, k)
+
+        in_turn(scheme, n, lambda: couple(h / 2, v, p), ask, kicked, drifted)
         rotation.flags |= drifts.failed()
 
     def _between_kicks(self, x: np.ndarray, p: np.ndarray, q: np.ndarray, leg: Leg, steps: Any, k: int) -> None:

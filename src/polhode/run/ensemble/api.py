@@ -16,7 +16,7 @@ from ...physics.control.controller import control_in
 from ...physics.fields import Field, FieldTemplate
 from ...physics.fields.switches import switches_of
 from ...physics.observers.statistics import watch
-from ...physics.problem import finite_number
+from ...physics.problem import Problem, finite_number
 from ...physics.validate import check_times, check_unit_of_time, flag, whole_number
 from ...results.ensemble import Ensemble
 from ...results.store import checkpoint
@@ -26,7 +26,8 @@ from ..noise import check_forward, check_moving
 from ..schedule import Bounds
 from ..step_control import LARGEST, SMALLEST, has_series, is_smooth
 from ..step_count import end_time
-from . import kept_times, varying
+from ..tangent import check_tangent
+from . import chaos_words, kept_times, varying
 from .batch import model_problem, step_counts
 from .controlled import check_controlled, with_controller
 from .events import wanted_events
@@ -74,6 +75,7 @@ def ensemble(
     progress: Any = None,
     control: Any = None,
     period: float | None = None,
+    tangent: bool = False,
 ) -> Ensemble:
     """Integrate many bodies with one method, in the SIMD lanes of all cores, or on an NVIDIA GPU with one thread each.
 
@@ -122,10 +124,12 @@ def ensemble(
     device : "cpu", or "cuda" for an NVIDIA GPU (extra `cuda`); the results agree to round-off, with
         tol or step_tol to the tolerance
     statistics : observables to accumulate instead of storing the path: "energy", "momentum_norm", "spatial_momentum",
-        "momentum", "omega", functions of t, R, omega and parameters that return a number (as for `ph.event`), or
-        a list of these. They are evaluated at the start, after every `every`-th step (by default every step) and
-        at the end: ``.statistics["energy"].drift`` and so on. With `times` they are evaluated at the start, at these
-        times and at the end. Adaptive steps need `times`: a mean over steps would count fast phases more often
+        "momentum", "omega", the indicators of chaos "megno", "mean_megno", "fli" (whose largest value is the fast
+        Lyapunov indicator) and "lyapunov" (the largest exponent), functions of t, R, omega and parameters that return
+        a number (as for `ph.event`), or a list of these. They are evaluated at the start, after every `every`-th step
+        (by default every step) and at the end: ``.statistics["energy"].drift`` and so on. With `times` they are
+        evaluated at the start, at these times and at the end. Adaptive steps need `times`: a mean over steps would
+        count fast phases more often
     events : events from `ph.event`, none of them terminal; ``.events[k][i]`` holds the states of body i at event k.
         Every step is kept, unless `every`, `times`, `statistics` or `out` is given. Each body takes some milliseconds;
         with `tol` or `step_tol` it is run by itself for the search, as by `ph.solve`
@@ -138,6 +142,8 @@ def ensemble(
     progress : None (a bar if stderr is a terminal), True, False, or a function of the fraction done
     control, period : a controller that is a formula, and the time between its samples, as in `ph.solve`; its
         parameters and the initial values of its memory are among `params`. ``.states`` has what it decided
+    tangent : also give the derivatives of the kept states by the initial states, the inertia and the parameters of the
+        field, exact for the discrete steps: ``.tangent``. With `tol` or `step_tol` the steps are those of a pair
 
     Returns
     -------
@@ -146,6 +152,14 @@ def ensemble(
     Warns
     -----
     ResultWarning : bodies failed (`failed` has the step numbers), or may be less accurate than `tol`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> omega = np.random.default_rng(1).normal(size=(100, 3))
+    >>> many = ph.ensemble([1.5, 2.0, 2.5], omega=omega, method="dmv10", dt=0.1, steps=10)
+    >>> many.quaternion.shape
+    (2, 100, 4)
     """
     overwrite, resume = flag("overwrite", overwrite), flag("resume", resume)
     said = {
@@ -153,6 +167,8 @@ def ensemble(
         "omega": omega, "spatial_momentum": spatial_momentum, "spatial_omega": spatial_omega, "field": field,
         "params": params, "t0": t0, "t_end": t_end,
     }  # fmt: skip
+    if tangent is not False and flag("tangent", tangent):
+        _refuse_with_tangent(device, out=out, scheduler=scheduler, control=control)
     inputs, method = read(bodies, attitudes, momenta, method, said, timed=steps is None)
     sampled_control.refuse_controlled(inputs.field)
     if control is not None or period is not None:
@@ -162,8 +178,14 @@ def ensemble(
     inputs = kept_times.ending(inputs, times, t_end)
     if tol is not None or step_tol is not None or (t_end is not None and method is None):
         _refuse_with_tolerance(every, method=method, dt=dt, steps=steps)
-        task = to_tolerance(inputs, tol, step_tol, max_step, device, times, statistics)
+        task = to_tolerance(inputs, tol, step_tol, max_step, device, times, statistics, tangent)
         task = dataclasses.replace(task, events=wanted_events(task, events))
+        if task.chaos:
+            _refuse_with_chaos(out=out, scheduler=scheduler, events=events)
+            like = bodies if isinstance(bodies, Problem) else task.model
+            varied = dataclasses.replace(inputs, field=chaos_words.varied_problem(task, like).field)
+            run = to_tolerance(varied, tol, step_tol, max_step, device, times)
+            return _with_warnings(run, chaos_words.observed(task, run.run()), tol)
         return _with_warnings(task, _run(task, out, overwrite, resume, scheduler, unit, progress), tol)
     Bounds.refuse(None, max_step)
     if method is None or dt is None or (steps is None and inputs.t_end is None):
@@ -174,7 +196,7 @@ def ensemble(
         every = 1
     task = fixed_step(
         inputs, method, dt=dt, steps=steps if alike else 1, every=every if alike else None, device=device,
-        statistics=statistics,
+        statistics=statistics, tangent=tangent,
     )  # fmt: skip
     if not alike:
         _refuse_with_own_steps(every=every, times=times, statistics=statistics, out=out, scheduler=scheduler)
@@ -186,6 +208,9 @@ def ensemble(
             raise InputError("give every or times, not both: each of them chooses the states that are kept")
         task = kept_times.among_steps(task, times)
     task = dataclasses.replace(task, events=wanted_events(task, events))
+    if task.chaos:
+        _refuse_with_chaos(out=out, scheduler=scheduler)
+        task = chaos_words.with_variation(task, bodies if isinstance(bodies, Problem) else task.model)
     return _with_warnings(task, _run(task, out, overwrite, resume, scheduler, unit, progress))
 
 
@@ -193,6 +218,9 @@ def _run(task: Task, out: Any, overwrite: bool, resume: bool, scheduler: Any, un
     """Run a task in memory, or shard by shard into a store."""
     if task.states:
         with_states.refuse(out=out, scheduler=scheduler)
+    if task.method.states and (out is not None or scheduler is not None):
+        name = "scheduler" if out is None else "out"
+        raise InputError(f"stores of ensembles hold no chains, and {task.method.name} has them; remove {name}")
     if out is None and scheduler is None:
         _refuse_without_file(overwrite=overwrite, resume=resume, unit=unit)
         return task.run()
@@ -234,6 +262,22 @@ def _refuse_with_tolerance(every: Any, **given: Any) -> None:
         )
 
 
+def _refuse_with_tangent(device: str, **given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(
+                f"derivatives are computed in memory, without {name}; remove the argument {name} or tangent"
+            )
+    if device != "cpu":
+        raise InputError("tangent=True runs on processors, with device='cpu'; remove the argument device or tangent")
+
+
+def _refuse_with_chaos(**given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"indicators of chaos do not go with {name}; remove the argument {name}")
+
+
 def _refuse_without_file(**given: Any) -> None:
     for name, value in given.items():
         if value is not None and value is not False:
@@ -251,7 +295,7 @@ def prepared(
 
 def fixed_step(
     inputs: Inputs, method: str | Method, *, dt: Any, steps: int, every: int | None = None, device: str = "cpu",
-    statistics: Any = None,
+    statistics: Any = None, tangent: bool = False,
 ) -> Task:  # fmt: skip
     """Check the arguments of `ensemble` with fixed steps."""
     check_device(device)
@@ -271,7 +315,9 @@ def fixed_step(
     model = model_problem(batch, chosen, t0)
     if batch.field is not None and control_in(batch.field) is not None:
         sampled_control.Loop(model, chosen).check_formula("an ensemble")
-    return Task(batch, chosen, model, t0, count, every, device, watch(statistics, model))
+    if tangent:
+        check_tangent(model, chosen)
+    return Task(batch, chosen, model, t0, count, every, device, watch(statistics, model), tangent=tangent)
 
 
 def check_device(device: Any) -> None:
@@ -281,8 +327,9 @@ def check_device(device: Any) -> None:
 
 
 def to_tolerance(
-    inputs: Inputs, tol: Any, step_tol: Any, max_step: Any, device: str, times: Any = None, statistics: Any = None
-) -> Task:
+    inputs: Inputs, tol: Any, step_tol: Any, max_step: Any, device: str, times: Any = None, statistics: Any = None,
+    tangent: bool = False,
+) -> Task:  # fmt: skip
     """Check the arguments of `ensemble` with a tolerance."""
     t0, t_end = inputs.t0, inputs.t_end
     if (tol is None) == (step_tol is None) or t_end is None:
@@ -306,8 +353,10 @@ def to_tolerance(
         raise InputError(
             f"{name} needs a field without branches (where, abs, comparisons); give a method, dt and steps"
         )
-    chosen = jacobi if batch.field is None else adaptive_method(batch.field, given, device)
+    chosen = jacobi if batch.field is None else adaptive_method(batch.field, given, device, tangent)
     model = model_problem(batch, chosen, t0)
+    if tangent:
+        check_tangent(model, chosen)
     longest = None if free else longest_steps(batch, t0, t_end, max_step)
     if statistics is not None and times is None:
         raise InputError(
@@ -318,7 +367,7 @@ def to_tolerance(
     return Task(
         batch, chosen, model, t0, 1, 1, device, watch(statistics, model), tolerance=None if free else given,
         longest=longest, tol=None if tol is None else given, stops=np.array([t_end]) if stops is None else stops,
-        step_tol=None if step_tol is None else given,
+        step_tol=None if step_tol is None else given, tangent=tangent,
     )  # fmt: skip
 
 

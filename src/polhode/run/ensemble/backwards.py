@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 def run(task: Task, found: tuple[np.ndarray, ...], forwards: Callable[[Task, Any], None]) -> None:
     """Run a task backwards into the arrays `found`; ``forwards(task, found)`` runs one forwards."""
     forwards(_reversed(task), found)
-    momentum = found[1]
+    _, momentum, extra_columns, _ = found
     np.negative(momentum, out=momentum)
+    if task.batch.tangents is not None:
+        extra_columns[..., -3:] *= -1  # a tangent ends with that of the momentum
 
 
 def field_of(field: Field) -> ScaledField:
@@ -38,7 +40,12 @@ def _reversed(task: Task) -> Task:
     field = field_of(batch.field)
     units = field.parameters[batch.values.shape[1] :]
     values = np.concatenate([batch.values, np.tile(units, (len(batch.values), 1))], axis=1)
-    changed = dataclasses.replace(batch, field=field, values=values, momentum=-batch.momentum, dt=-batch.dt)
+    tangents = None if batch.tangents is None else batch.tangents.copy()
+    if tangents is not None:
+        tangents[:, 3:6] *= -1
+    changed = dataclasses.replace(
+        batch, field=field, values=values, momentum=-batch.momentum, dt=-batch.dt, tangents=tangents
+    )
     stops = None if task.stops is None else -task.stops
     model = rescaled(task.model, BACKWARD)
     return dataclasses.replace(task, batch=changed, model=model, t0=0.0 - task.t0, stops=stops)

@@ -16,8 +16,9 @@ from ...numbers.arrays import components
 from ...physics.bodies import Bodies
 from ...physics.body import TOLERANCE, Body, real_array
 from ...physics.fields import Field, FieldTemplate, leaves_of
-from ...physics.fields.field import check_size
-from ...physics.fields.heat_bath import of_all
+from ...physics.fields.field import HEAT_BATH, THERMOSTAT, check_size
+from ...physics.fields.heat_bath import of_all as in_heat_baths
+from ...physics.fields.thermostat import of_all as with_thermostats
 from ...physics.problem import Problem
 from ...symbolic.rows import Rows
 from ..integrator import check_compiled, check_fit
@@ -35,6 +36,8 @@ class BodyBatch(Bodies):
     per_body_dt: bool
     plain: bool = False
     """Whether it is known that no body is linear, flat, or has rotated principal axes."""
+    tangents: np.ndarray | None = None
+    """Numbers of a tangent beside each body (`compile/batch/lane_tangents.py`), or None."""
 
     @property
     def bodies(self) -> Bodies:
@@ -50,7 +53,10 @@ class BodyBatch(Bodies):
         axes = np.empty((1, 0)) if self.own is None else self.own
         columns = (self.dt.reshape(-1, 1), np.reshape(steps, (-1, 1)))
         data = () if self.field is None else (column[None, :] for column in self.field.columns.values())
-        all_of_it = (self.quaternion, self.momentum, self.moments, self.values, axes, *columns, *data)
+        values = self.values
+        if self.tangents is not None:
+            values = np.concatenate([np.broadcast_to(x, (self.number, x.shape[1])) for x in (values, self.tangents)], 1)
+        all_of_it = (self.quaternion, self.momentum, self.moments, values, axes, *columns, *data)
         return tuple(np.require(array, float, ("C", "W")) for array in all_of_it)
 
 
@@ -118,7 +124,11 @@ def parameters_of(field: Any, params: dict[str, Any], number: int) -> tuple[Fiel
     ]
     values = np.concatenate(columns, axis=1) if columns else np.empty((1, 0))
     check_finite("params", values)
-    return bound, values if bound.bath is None else of_all(bound, values, own)
+    return bound, values if bound.bath is None else OF_ALL[bound.bath_kind[0]](bound, values, own)
+
+
+OF_ALL = {HEAT_BATH: in_heat_baths, THERMOSTAT: with_thermostats}
+"""Functions that check the parameters of all bodies, by what their field brings."""
 
 
 MOST_READINGS = 256

@@ -60,12 +60,18 @@ def inner(task: Task) -> Task:
     return dataclasses.replace(task, wanted=None, stops=task.stops if task.lands else None)
 
 
+def rows_of(task: Task) -> np.ndarray:
+    """Return the rows of the states of `inner` that are kept, if steps are equal."""
+    assert task.stops is not None
+    return np.append(0, step_numbers(task.t0, float(task.batch.dt[0]), task.stops)) // task.every
+
+
 def applied(task: Task, many: Ensemble) -> Ensemble:
     """Return the result of a task from that of its `inner`."""
     if task.stops is None:
         return many
     if not task.lands:
-        rows = np.append(0, step_numbers(task.t0, float(task.batch.dt[0]), task.stops)) // task.every
+        rows = rows_of(task)
         q, m = many.quaternion[rows], many.momentum[rows]
         states = {name: values[rows] for name, values in many.states.items()}
         t = np.append(task.t0, task.stops)

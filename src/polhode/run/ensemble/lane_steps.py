@@ -19,7 +19,7 @@ import numpy as np
 from ..._memo import MADE
 from ...methods import Method
 from ...methods.adaptive.components import Pair
-from ...methods.adaptive.controller import beginning, controlled_step_from_estimate, first_angle
+from ...methods.adaptive.controller import beginning, controlled_steps, first_angle
 from ...methods.adaptive.enright_verner76 import PAIR as LOW
 from ...methods.adaptive.enright_verner76 import enright_verner76
 from ...methods.adaptive.verner87 import PAIR as HIGH
@@ -31,7 +31,7 @@ from ...physics.problem import Problem
 from ...physics.taylor_steps import motion_series
 from .. import with_states
 from ..integrator import structure, torque_kernel
-from ..step_control import PAIR_FINEST, has_series, mixed_orders, mixed_taylor, taylor_order, torque_flops
+from ..step_control import has_series, mixed_orders, mixed_taylor, taylor_order, torque_flops
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,8 +62,7 @@ def lane_steps(problem: Problem, method: Method, tolerance: float) -> LaneSteps:
         return LaneSteps((kind.name, *kind.structure), with_them, first_angle(int(method.order), tolerance))
 
     def make() -> tuple[Callable[..., Any], ...]:
-        step = controlled_step_from_estimate(method, floats.number, torque_kernel(problem, floats.number, method))
-        return beginning(step), step
+        return controlled_steps(method, floats.number, torque_kernel(problem, floats.number, method))
 
     angle = first_angle(int(method.order), tolerance)
     return LaneSteps((method.name, *structure(problem, method)), make, angle)
@@ -85,17 +84,22 @@ HIGH_STEPS = ((2.7, 0.61), (3.6, 0.67), (4.4, 0.73), (6.0, 0.94), (8.0, 1.4), (9
 LOW_STEPS = ((2.7, 1.1), (3.7, 1.16), (6.0, 1.45), (12.0, 2.6))
 """The same with the steps of `enright_verner76` per step of `verner87`; the last is extrapolated."""
 
+PAIRS_FINEST = 1e-11
+"""Tightest tolerance of a step of a pair in lanes; a second run that estimates the error has a tighter one."""
 
 ON_CARD = 3e-5
 """On a GPU the pair of lower order is used from this step tolerance on. Taylor steps are not: their coefficients do not
 fit into registers."""
 
 
-def adaptive_method(field: Field, tolerance: float, device: str = "cpu") -> Method:
-    """Return the method with the least work on a device for a tolerance of one step."""
+def adaptive_method(field: Field, tolerance: float, device: str = "cpu", tangent: bool = False) -> Method:
+    """Return the method with the least work on a device for a tolerance of one step.
+
+    With a tangent it is a pair: the steps of the result and those on dual numbers are then the same.
+    """
     if not has_series(field):
         return verner87
-    if device == "cuda":
+    if device == "cuda" or tangent:
         return enright_verner76 if tolerance >= ON_CARD else verner87
     digits = round(-math.log10(tolerance), 1)
     found: Method = MADE(("lane steps", field.structure, digits), lambda: _cheapest(field, digits))
@@ -109,7 +113,7 @@ def _cheapest(field: Field, digits: float) -> Method:
     high = steps * _pair_ns(HIGH, flops)
     low = steps * _interpolated(LOW_STEPS, digits) * _pair_ns(LOW, flops)
     kinds = [(series, taylor(order))]
-    if 10.0**-digits >= PAIR_FINEST:
+    if 10.0**-digits >= PAIRS_FINEST:
         kinds += [(high, verner87), (low, enright_verner76)]
     return min(kinds, key=lambda kind: kind[0])[1]
 

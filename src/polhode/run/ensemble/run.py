@@ -12,12 +12,13 @@ import numpy as np
 from ..._memo import MADE
 from ...errors import InputError
 from ...kernels.loops import COLUMNS
+from ...methods.adaptive.controller import controlled_steps
 from ...numbers import floats
 from ...physics.fields import places
 from .. import control, with_states
-from ..integrator import beginning, structure, torque_kernel
+from ..integrator import beginning, structure, torque_kernel, unchanged
 from . import backwards, kept_times
-from .lane_steps import lane_steps
+from .lane_steps import LaneSteps, lane_steps
 
 if TYPE_CHECKING:
     from .task import Task
@@ -31,11 +32,14 @@ def _compiled(task: Task) -> Any:
     batch, method = task.batch, task.method
 
     def build_loop() -> Any:
-        parts = *_step(task), _sizes(task), batch.per_body_dt, beginning(method)
+        parts = *_step(task), _sizes(task), batch.per_body_dt, _beginning(task)
         if control.is_controlled(task.model):
             loop = control.Loop(task.model, method)
             return fixed_step.loop(*parts, sample=loop.sample(), period=loop.period_place)
-        return fixed_step.loop(*parts, *method.processors(floats.number), method.has_own_time, task.wanted)
+        more = {} if not task.chaos else {"system_of": _observed_system(task)}
+        return fixed_step.loop(
+            *parts, *method.processors(floats.number), method.has_own_time, task.wanted, kept=method.kept_memory, **more
+        )
 
     return program(build_loop, "lanes", batch.per_body_dt, *_structure(task)).run
 
@@ -47,7 +51,30 @@ def _step(task: Task) -> tuple[Any, Any]:
         return loop.step(), loop.torque()
     if with_states.has_states(task.model):
         return with_states.fixed_step(task.model), with_states.torque(task.model)
-    return task.method.build(floats.number), torque_kernel(task.model, floats.number, task.method)
+    step, torque = task.method.build(floats.number), torque_kernel(task.model, floats.number, task.method)
+    return (step, torque) if task.tangent_places is None else (_with_tangent(task, step), torque)
+
+
+def _with_tangent(task: Task, step: Any) -> Any:
+    """Return the kernel of a step with a tangent."""
+    from ...compile.batch import lane_tangents
+
+    assert task.tangent_places is not None
+    made = lane_tangents.fixed_step(step, beginning(task.method), task.tangent_places)
+    return lane_tangents.growing_step(made) if task.chaos else made
+
+
+def _observed_system(task: Task) -> Any:
+    """Return the kernel of the system that indicators of chaos read."""
+    from ...compile.batch import lane_tangents
+
+    assert task.tangent_places is not None
+    return lane_tangents.observed_system(task.tangent_places)
+
+
+def _beginning(task: Task) -> Any:
+    """Return the kernel of the first state; one with a tangent is that of the data."""
+    return beginning(task.method) if task.tangent_places is None else unchanged
 
 
 def _sizes(task: Task) -> Any:
@@ -56,7 +83,8 @@ def _sizes(task: Task) -> Any:
 
     field = task.batch.field
     given, _ = task.given()
-    return layout.sizes(given) if field is None else layout.sizes(given, tuple(field.columns), tuple(places(field)))
+    columns, states = ((), ()) if field is None else (tuple(field.columns), tuple(places(field)))
+    return layout.sizes(given, columns, states if task.tangent_places is None else task.tangent_places.states)
 
 
 def _structure(task: Task) -> tuple[Hashable, ...]:
@@ -66,7 +94,7 @@ def _structure(task: Task) -> tuple[Hashable, ...]:
     if control.is_controlled(model):
         return task.batch.own is not None, *control.Loop(model, method).sampled_structure
     kernels = with_states.structure(model) if with_states.has_states(model) else structure(model, method)
-    return task.batch.own is not None, observed, *kernels
+    return task.batch.own is not None, observed, task.tangent_places, *kernels
 
 
 def _cursor(task: Task, group: int = 0) -> Any:
@@ -74,7 +102,7 @@ def _cursor(task: Task, group: int = 0) -> Any:
     from ...compile.batch import fixed_step
 
     kept, columns = len(task.kept) - 1, COLUMNS + task.extra_columns
-    sizes = fixed_step.sizes_of_state(beginning(task.method), task.states)
+    sizes = fixed_step.sizes_of_state(_beginning(task), task.states)
     return fixed_step.Cursor.at(group, kept, columns, sizes)
 
 
@@ -151,8 +179,26 @@ def _adaptively_on_cores(task: Task, times: tuple[float, np.ndarray, float], fou
     assert task.tolerance is not None
     given, _ = task.given()
     steps, size = lane_steps(task.model, task.method, task.tolerance), _sizes(task)
+    if task.tangent_places is not None:
+        steps = _adaptive_with_tangent(task, steps)
     run = program(lambda: adaptive_step.loop(steps.make(), size), "travelling lanes", size, *steps.key).run
     adaptive_step.run_on_cores(run, times, task.tolerance, steps.setting, given, found, threads)
+
+
+def _adaptive_with_tangent(task: Task, steps: LaneSteps) -> LaneSteps:
+    """Return adaptive steps with a tangent."""
+    from ...compile.batch import lane_tangents
+
+    places = task.tangent_places
+    assert places is not None
+
+    def make() -> tuple[Any, ...]:
+        torque = torque_kernel(task.model, floats.number, task.method)
+        return controlled_steps(
+            task.method, floats.number, torque, lambda attempt: lane_tangents.estimated_step(attempt, places)
+        )
+
+    return dataclasses.replace(steps, key=("with tangent", places, *steps.key), make=make)
 
 
 def _adaptively_on_card(task: Task, times: tuple[float, Any, float], found: Any, threads: int | None) -> None:
@@ -212,7 +258,9 @@ def _run_on_card(task: Task, found: Any, threads: int | None) -> None:
     def build_loop() -> Any:
         torque = torque_kernel(task.model, floats.number, method)
         parts = method.build(floats.number), torque, _sizes(task), beginning(method)
-        return cuda.loop(*parts, *method.processors(floats.number), method.has_own_time, task.wanted)
+        return cuda.loop(
+            *parts, *method.processors(floats.number), method.has_own_time, task.wanted, method.kept_memory
+        )
 
     run = MADE(("cuda", *_structure(task)), build_loop)
     cuda.run_on_card(run, task.t0, task.every, given, order, COLUMNS + task.extra_columns, found)

@@ -15,7 +15,7 @@ from ...kernels.loops import COLUMNS, ROTATION
 from ...kernels.so3 import mul
 from ...numbers.arrays import components
 from ...numbers.dispatch import kernel
-from ...physics.observers.statistics import Statistic, Watch
+from ...physics.observers.statistics import Statistic, Watch, same_system
 from ...results.ensemble import Ensemble
 
 if TYPE_CHECKING:
@@ -23,24 +23,31 @@ if TYPE_CHECKING:
     from .task import Task
 
 
-def added(task: Task, many: Ensemble) -> Ensemble:
+def added(task: Task, many: Ensemble, variation: np.ndarray | None = None) -> Ensemble:
     """Return the result with statistics over its states, of which only the first and the last are kept."""
     assert task.wanted is not None
     ends = {name: getattr(many, name)[[0, -1]] for name in ("t", "quaternion", "momentum")}
-    return dataclasses.replace(many, **ends, statistics=statistics(task.wanted, task.batch, many), dense=None)
+    found = statistics(task.wanted, task.batch, many, variation)
+    return dataclasses.replace(many, **ends, statistics=found, dense=None)
 
 
-def statistics(wanted: Watch, batch: BodyBatch, many: Ensemble) -> dict[str, Statistic]:
+def statistics(
+    wanted: Watch, batch: BodyBatch, many: Ensemble, variation: np.ndarray | None = None
+) -> dict[str, Statistic]:
     """Return the statistics over the states of all bodies; those of a body that failed end before its failure.
 
-    The kernels are those of the running statistics, applied to arrays with a number for each body.
+    The kernels are those of the running statistics, applied to arrays with a number for each body. `variation` has
+    the numbers of a variation beside each body, (n, N, k).
     """
     number, columns = len(many), Accumulators(wanted.columns, len(many))
-    space, opened = wanted.state_space(ROTATION._replace(write=_no_state), False, columns.read, columns.write)
+    plain, system_of = ROTATION._replace(write=_no_state), same_system if variation is None else _with_variation
+    space, opened = wanted.state_space(plain, False, 0, columns.read, columns.write, 0, system_of)
     system, samples = _system(batch), np.zeros(number, dtype=np.int64)
     with np.errstate(all="ignore"):  # `failed` reports a body that blows up
         for k, t in enumerate(many.t.tolist()):
             y = _state(batch, many.quaternion[k], many.momentum[k])
+            if variation is not None:
+                y = (*y, components(variation[k]))
             fine = np.isfinite(many.quaternion[k]).all(-1) & np.isfinite(many.momentum[k]).all(-1)
             columns.counted = fine & ((many.failed < 0) | (k < len(many.t) - 1))
             samples += columns.counted
@@ -68,6 +75,12 @@ class Accumulators:
     def write(rows: Any, j: int, value: Any) -> None:
         """Replace a column where a body is counted."""
         rows.numbers[j - COLUMNS] = np.where(rows.counted, value, rows.numbers[j - COLUMNS])
+
+
+@kernel
+def _with_variation(y: Any, system: Any) -> Any:
+    """The system that observables read, with the variation as its last part."""
+    return (*system, y[2])
 
 
 @kernel

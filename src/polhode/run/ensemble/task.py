@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...compile.clock import Stopwatch
 from ...kernels.loops import kept_rows
 from ...methods import Method
+from ...numbers import floats
+from ...numbers.arrays import components
 from ...physics.fields import places
 from ...physics.observers.event import Event
 from ...physics.observers.statistics import Watch
@@ -20,15 +22,19 @@ from ...results.ensemble import Ensemble
 from ...results.trajectory import Trajectory
 from .. import control, with_states
 from ..dense import dense_of
+from ..integrator import keeping, with_first_states
 from ..step_control import EPS
 from ..step_count import step_numbers
 from . import events as event_search
-from . import kept_times, varying
+from . import kept_times, tangents, varying
 from . import tolerance as ensemble_tolerance
 from .batch import BodyBatch
 from .lane_steps import adaptive_method
 from .run import DEVICES
 from .tolerance import Ends
+
+if TYPE_CHECKING:
+    from ...compile.batch.lane_tangents import Places
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +62,8 @@ class Task:
     """The error allowed in a step, if the user gave it."""
     events: tuple[Event, ...] = ()
     """Events to be found; none of them is terminal."""
+    tangent: bool = False
+    """Whether the result has derivatives."""
 
     @property
     def lands(self) -> bool:
@@ -86,16 +94,37 @@ class Task:
     def extra_columns(self) -> int:
         """Number of columns after the state in a row: own time and statistics, or step count and largest momentum.
 
-        Or the states of the field.
+        Or the states of the field or of the method.
         """
         if self.tolerance is not None:
             return 2 + self.states
-        return self.states + self.method.has_own_time + (self.wanted.columns if self.wanted is not None else 0)
+        return self.states + self.method.kept_memory + (self.wanted.columns if self.wanted is not None else 0)
 
     @property
     def states(self) -> int:
-        """Number of numbers of the states of the field."""
+        """Number of numbers of the states of the field, or of a tangent."""
+        if self.tangent_places is not None:
+            return len(self.tangent_places.states)
         return 0 if self.batch.field is None else len(places(self.batch.field))
+
+    @property
+    def chaos(self) -> bool:
+        """Whether a variation is integrated beside each body, for indicators of chaos."""
+        return self.wanted is not None and self.wanted.chaos
+
+    @property
+    def tangent_places(self) -> Places | None:
+        """The places of the numbers of a tangent beside each body; None if there is none."""
+        batch = self.batch
+        if batch.tangents is None:
+            return None
+        from ...compile.batch.lane_tangents import SIZE, Places
+
+        if self.chaos:
+            return Places(batch.values.shape[1], 0 if batch.own is None else 4, size=batch.tangents.shape[1])
+        axes, columns = 0 if batch.own is None else 4, () if batch.field is None else tuple(batch.field.columns)
+        more = batch.tangents.shape[1] - SIZE
+        return Places(batch.values.shape[1], axes, columns, more > 0, more - 3 - axes if more else 0)
 
     def given(self) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
         """Return the bodies as arguments of a loop, and their order."""
@@ -126,7 +155,7 @@ class Task:
 
     def finished(self, many: Ensemble) -> Ensemble:
         """Return the result of this task from that of the loops, which may have more states and no statistics."""
-        return event_search.added(self, kept_times.applied(self, many))
+        return event_search.added(self, tangents.added(self, kept_times.applied(self, many)))
 
     def dense(self, i: int, sol: Trajectory) -> Callable[[Any], Any] | None:
         """Return the dense output of body i if every step was kept, as for `ph.solve`."""
@@ -144,7 +173,7 @@ class Task:
         """Return body i as a problem."""
         batch = self.batch
         q, m = batch.of(batch.quaternion, i), batch.of(batch.momentum, i)
-        return Problem(batch.body(i), batch.field_of(i), attitude=q, momentum=m, t0=self.t0)
+        return keeping(Problem(batch.body(i), batch.field_of(i), attitude=q, momentum=m, t0=self.t0), self.method)
 
     def result(self, found: tuple[np.ndarray, ...], watch: Stopwatch) -> Ensemble:
         """Return the result of a run from its arrays `found`."""
@@ -164,7 +193,7 @@ def _to_accuracy(task: Task, tol: float, threads: int | None = None) -> Ensemble
         nonlocal highest
         batch = task.batch if len(chosen) == task.batch.number else task.batch.some(chosen)
         longest = None if task.longest is None else task.longest[chosen if len(task.longest) > 1 else [0]]
-        method = adaptive_method(field, step_tol, task.device)
+        method = adaptive_method(field, step_tol, task.device, task.tangent)
         highest = max(highest, method, key=lambda method: method.order)
         part = dataclasses.replace(task, batch=batch, method=method, tolerance=step_tol, longest=longest, wanted=None)
         found = part.found()
@@ -172,7 +201,8 @@ def _to_accuracy(task: Task, tol: float, threads: int | None = None) -> Ensemble
         q, m, extra_columns, failed = found
         steps, largest, states = extra_columns[-1, :, 0], extra_columns[-1, :, 1], extra_columns[..., 2:]
         path = np.concatenate([q[1:-1], m[1:-1], states[:-1]], axis=2).swapaxes(0, 1)
-        return Ends(q[-1], m[-1], steps.astype(np.int64), largest, failed, states[-1], path)
+        used = np.full(len(chosen), step_tol)
+        return Ends(q[-1], m[-1], steps.astype(np.int64), largest, failed, states[-1], path, used)
 
     ends, error = ensemble_tolerance.run(task.batch.number, tol, integrate, with_states.groups(field))
     path = ends.path.swapaxes(0, 1)
@@ -191,7 +221,7 @@ def _to_accuracy(task: Task, tol: float, threads: int | None = None) -> Ensemble
         bodies=task.batch.bodies, tol=tol, compile_seconds=watch.compile_seconds,
         states=_states_of_fields(task.batch, np.concatenate([path[..., 7:], ends.states[None]])),
     )  # fmt: skip
-    return kept_times.applied(task, many)
+    return tangents.added(task, kept_times.applied(task, many), ends.step_tolerance)
 
 
 NEAR = 4096
@@ -221,16 +251,21 @@ def _result(task: Task, found: tuple[np.ndarray, ...], watch: Stopwatch) -> Ense
         dense=task.dense, compile_seconds=watch.compile_seconds,
         dt=None if clock or task.tolerance is not None else batch.dt,
     )  # fmt: skip
-    if task.states:
+    if task.states and task.tangent_places is None:
         first = _first_samples(task) if control.is_controlled(task.model) else None
         found_states = _states_of_fields(batch, extra_columns[..., -task.states :], first)
         states = dataclasses.replace(states, states=found_states)
+    if task.method.states:
+        numbers = np.concatenate([_first_memory(task)[None], extra_columns[..., : task.method.kept_memory]])
+        kept = tuple(name for name, _ in task.method.states)
+        states = dataclasses.replace(states, states=_by_name(numbers, task.method.states), kept=kept)
     if task.tolerance is not None:
         return dataclasses.replace(states, steps=extra_columns[-1, :, 0].astype(np.int64))
     if task.wanted is None:
         return states
+    numbers_of_statistics = extra_columns[0, :, task.method.kept_memory + task.states :]
     samples = 1 + np.where(failed < 0, kept_rows(task.count, task.every), (failed - 1) // task.every)
-    return dataclasses.replace(states, statistics=task.wanted.results(extra_columns[0, :, int(clock) :], samples))
+    return dataclasses.replace(states, statistics=task.wanted.results(numbers_of_statistics, samples))
 
 
 def _first_samples(task: Task) -> np.ndarray:
@@ -249,8 +284,26 @@ def _states_of_fields(
         return {}
     start = batch.values[:, places(batch.field)] if first_states is None else first_states
     start = np.broadcast_to(start, extra_columns.shape[1:])
-    numbers, found, first = np.concatenate([start[None], extra_columns]), dict[str, np.ndarray](), 0
-    for name, value in batch.field.states.items():
-        last = first + math.prod(np.shape(value))
-        found[name], first = numbers[..., first:last].reshape(*numbers.shape[:2], *np.shape(value)), last
+    shapes = tuple((name, np.shape(value)) for name, value in batch.field.states.items())
+    return _by_name(np.concatenate([start[None], extra_columns]), shapes)
+
+
+def _by_name(numbers: np.ndarray, shapes: tuple[tuple[str, tuple[int, ...]], ...]) -> dict[str, np.ndarray]:
+    """Return the states of all bodies by name, from their numbers (n, N, ...) one after the other."""
+    found, first = dict[str, np.ndarray](), 0
+    for name, shape in shapes:
+        last = first + math.prod(shape)
+        found[name], first = numbers[..., first:last].reshape(*numbers.shape[:2], *shape), last
     return found
+
+
+def _first_memory(task: Task) -> np.ndarray:
+    """Return the numbers that a method keeps, at the start."""
+    batch, number = task.batch, task.batch.number
+    inverse = np.divide(1.0, batch.moments, out=np.zeros_like(batch.moments), where=batch.moments > 0)
+    columns = (np.broadcast_to(x, (number, x.shape[-1])) for x in (
+        batch.quaternion, batch.momentum, batch.moments, inverse, batch.values
+    ))  # fmt: skip
+    q, m, inertia, inverse, values = (components(x) for x in columns)
+    y = with_first_states(task.model, task.method, (q, m), (inertia, inverse, values), floats.number)
+    return np.stack([np.broadcast_to(x, number) for x in y[2][: task.method.kept_memory]], axis=-1)

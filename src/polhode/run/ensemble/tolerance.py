@@ -47,6 +47,8 @@ class Ends:
     """States of the field, (N, k)."""
     path: np.ndarray
     """States kept before the end, (body, time, 7 + k): no error is judged by them."""
+    step_tolerance: np.ndarray
+    """Step tolerance of the run."""
 
     def some(self, chosen: np.ndarray) -> Ends:
         """Return the final states of some bodies."""

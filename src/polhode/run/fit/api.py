@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ...errors import InputError
+from ...errors import InputError, ResultWarning
 from ...kernels.so3 import conj, mul
 from ...physics.problem import Problem
 from ...physics.validate import positive, whole_number
@@ -18,6 +19,7 @@ from .arcs import GAPS, Model
 from .measurements import Measurement, rotation_vector
 from .parameters import BODY, Free, free_numbers
 from .result import Fit
+from .starts import IMPROVED, REFINED, SHORT, Starts, guesses, ranked, same_minimum
 
 LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
 STEP_TOL = 1e-11
@@ -39,6 +41,9 @@ ENDS = {
 }
 """How a search ended, by SciPy's number."""
 
+WRONG = 10.0
+"""Root mean square of the residuals, in standard deviations, above which a result is doubted."""
+
 NOTABLE = 0.1
 """Smallest share of a number in an undetermined direction that is named."""
 
@@ -52,6 +57,9 @@ def fit(
     loss: str = "linear",
     loss_scale: float = 1.0,
     arcs: int = 1,
+    starts: int | Sequence[Problem] = 1,
+    spread: Mapping[str, Any] | None = None,
+    seed: int = 0,
     step_tol: float = STEP_TOL,
     most: int = 200,
 ) -> Fit:
@@ -69,6 +77,11 @@ def fit(
     loss_scale : residual, in standard deviations, above which such a loss counts less
     arcs : number of arcs with free starts (multiple shooting), for long motions or a poor first guess; the last search
         is along one motion again
+    starts : number of starting guesses, the first one included, or a list of problems as further guesses. All of them
+        are ranked by their residuals in an ensemble, and the best ones refined; ``.starts`` has them
+    spread : standard deviations of drawn guesses, by name: of "inertia" those of the logarithms that are free. By
+        default 0.3 of the guess (0.3 rad for "axes"), and all attitudes with the same probability
+    seed : of the random numbers; the same seed draws the same guesses
     step_tol : error allowed in each step of a motion
     most : most motions in a search
 
@@ -76,9 +89,24 @@ def fit(
     -------
     Fit
 
+    Warns
+    -----
+    ResultWarning : the residuals are so large that the search has probably ended in a wrong minimum
+
     Raises
     ------
     InputError : an argument is invalid, or there are fewer measurements than free numbers
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> truth = ph.Problem(ph.Body([1.0, 2.0, 2.5]), omega=[0.3, 1.0, 0.2])
+    >>> times = np.linspace(0.0, 5.0, 41)
+    >>> seen = ph.solve(truth, tol=1e-11, times=times).omega
+    >>> guess = ph.Problem(ph.Body([1.0, 2.0, 2.5]), omega=[0.25, 1.1, 0.25])
+    >>> found = ph.fit(guess, ph.measurements.rates(times, seen, sigma=1e-4), ["omega"])
+    >>> np.asarray(found.values["omega"]).round(6)
+    array([0.3, 1. , 0.2])
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
@@ -100,7 +128,7 @@ def fit(
         raise InputError(f"{numbers.size} free numbers need at least as many measurements; there are {count}", "data")
     arcs, most = whole_number("arcs", arcs), whole_number("most", most)
     search = Search(numbers, measured, known, loss, positive("loss_scale", loss_scale), step_tol, most)
-    return search.result(search.started(arcs))
+    return search.from_guesses(guesses(numbers, starts, spread, seed), arcs)
 
 
 def _count(one: Measurement) -> int:
@@ -153,8 +181,20 @@ class Search:
         self, free: Free, data: list[Measurement], priors: Priors, loss: str, scale: float, step_tol: float, most: int
     ) -> None:  # fmt: skip
         self.free, self.data, self.priors, self.step_tol, self.most = free, data, priors, step_tol, most
-        self.how = {"loss": loss, "f_scale": scale}
+        self.how: dict[str, Any] = {"loss": loss, "f_scale": scale}
         self.evaluations = 0
+
+    def checked(self, found: Fit) -> Fit:
+        """Warn of residuals that no noise explains; with a robust loss some measurements may be far off."""
+        size = float(np.sqrt(found.chi2 / max(found.dof, 1)))
+        if self.how["loss"] == "linear" and size > WRONG:
+            warnings.warn(
+                f"the residuals are {size:.3g} standard deviations in the mean: the search ended "
+                f"in a wrong minimum, or the model or a sigma is wrong. Try starts=100, arcs=8 or another first guess",
+                ResultWarning,
+                stacklevel=4,
+            )
+        return found
 
     def model(self, x: np.ndarray, arcs: int) -> Model:
         """Return the model with some arcs; their starts are taken from a motion and from the measurements."""
@@ -184,19 +224,39 @@ class Search:
             if one.kind == "rates":
                 row[4:] = np.asarray(problem.body.inertia) @ one.value[int(abs(one.t - t).argmin())]
 
-    def started(self, arcs: int) -> Any:
+    def from_guesses(self, x: np.ndarray, arcs: int) -> Fit:
+        """Search from the best of some guesses, rows of x, and return the best result."""
+        if len(x) == 1:
+            return self.checked(self.result(self.started(x[0], arcs)))
+        x, chi2 = ranked(self.free, self.data, x, None if self.how["loss"] == "linear" else self.how["f_scale"])
+        found = sorted((self.started(one, arcs) for one in self.improved(x, arcs)), key=lambda one: float(one.cost))
+        for one in found:
+            one.x = self.free.with_short_rotations(one.x)
+        ends = [self.free.problem_at(one.x) for one in found]
+        costs = np.array([2 * one.cost for one in found])
+        starts = Starts([self.free.problem_at(one) for one in x], chi2, ends, costs, same_minimum(costs))
+        return self.checked(dataclasses.replace(self.result(found[0]), starts=starts))
+
+    def improved(self, x: np.ndarray, arcs: int) -> list[np.ndarray]:
+        """Return the guesses to refine: the first rows of x, or with one arc the best ends of short searches."""
+        if arcs > 1:
+            return list(x[:REFINED])
+        model = self.model(x[0], 1)
+        short = [self.searched(model, one, min(SHORT, self.most)) for one in x[:IMPROVED]]
+        return [one.x for one in sorted(short, key=lambda one: float(one.cost))[:REFINED]]
+
+    def started(self, x: np.ndarray, arcs: int) -> Any:
         """Search along arcs first, if there are several, and then along one motion."""
-        x = self.free.start
         if arcs > 1:
             model = self.model(x, arcs)
-            whole = model.start
+            whole = np.concatenate([x, model.start[self.free.size :]])
             for gap in GAPS:
                 whole = self.searched(dataclasses.replace(model, gap=gap), whole).x
             x = whole[: self.free.size]
         return self.searched(self.model(x, 1), x)
 
-    def searched(self, model: Model, begin: np.ndarray) -> Any:
-        """Minimise the residuals of a model."""
+    def searched(self, model: Model, begin: np.ndarray, most: int | None = None) -> Any:
+        """Minimise the residuals of a model, with at most `most` motions."""
         from scipy.optimize import least_squares
 
         hold = HOLD * float(np.sqrt(sum((1 / one.sigma**2).sum() for one in self.data)))
@@ -216,7 +276,7 @@ class Search:
             return last[1], last[2]
 
         return least_squares(
-            lambda x: both(x)[0], begin, lambda x: both(x)[1], x_scale="jac", max_nfev=self.most, xtol=1e-12,
+            lambda x: both(x)[0], begin, lambda x: both(x)[1], x_scale="jac", max_nfev=most or self.most, xtol=1e-12,
             ftol=1e-12, gtol=1e-12, **self.how,
         )  # fmt: skip
 
@@ -285,20 +345,21 @@ def _undetermined(null: np.ndarray, scale: np.ndarray, free: Free) -> list[str]:
         names = [name for name, lost in zip(free.labels(), alone, strict=True) if lost]
         said.append(f"the data do not determine {', '.join(names)}")
     _, s, rest = np.linalg.svd(np.where(alone, 0.0, null), full_matrices=False)
-    return said + [_sentence(row / scale, free) for row in rest[s > 0.5]]
+    return said + [_sentence(row, row / scale, free) for row in rest[s > 0.5]]
 
 
 def _groups_of_inertia(free: Free) -> list[slice]:
     return [free.places[name] for name in BODY if name == "inertia" and name in free.places]
 
 
-def _sentence(direction: np.ndarray, free: Free) -> str:
-    """Describe a direction that the data do not determine."""
+def _sentence(effect: np.ndarray, direction: np.ndarray, free: Free) -> str:
+    """Describe a direction that the data do not determine, by the numbers and by their effects on the residuals."""
     parts = direction / abs(direction).max()
+    shares = np.maximum(abs(parts), abs(effect) / abs(effect).max())  # a number may be small in its unit
     if "inertia" in free.places:
         own = parts[free.places["inertia"]]
-        others = np.delete(parts, np.r_[free.places["inertia"]])
-        if np.ptp(own) < 1e-3 * abs(own).max() and (abs(others) < 1e-3).all():
+        others = np.delete(shares, np.r_[free.places["inertia"]])
+        if np.ptp(own) < 1e-3 * abs(own).max() and (others < 1e-3).all():
             return "the data determine the ratios of the moments only, not their size: no torque acts"
-    named = [name for name, part in zip(free.labels(), parts, strict=True) if abs(part) > NOTABLE]
+    named = [name for name, share in zip(free.labels(), shares, strict=True) if share > NOTABLE]
     return f"the data do not determine {', '.join(named)} separately"

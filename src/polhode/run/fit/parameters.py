@@ -22,7 +22,7 @@ from ...physics.body import Body
 from ...physics.problem import Problem
 from ...results.observables import matrices
 from ...results.trajectory import Trajectory
-from .measurements import Measurement, hat, right_jacobian
+from .measurements import Measurement, hat, right_jacobian, rotation_vector
 
 STATE = ("attitude", "omega")
 BODY = ("inertia", "axes")
@@ -121,6 +121,14 @@ class Free:
             assert field is not None
             field = field.bind(**changes)
         return Problem(body, field, attitude=q, omega=omega, t0=first.t0)
+
+    def with_short_rotations(self, x: np.ndarray) -> np.ndarray:
+        """Return x with rotation vectors of at most pi: the same rotations."""
+        found = x.copy()
+        for name in {"attitude", "axes"} & set(self.places):
+            place = self.places[name]
+            found[place] = rotation_vector(np.array([quaternion_of(x[place])]))[0]
+        return found
 
     def bias(self, x: np.ndarray, i: int) -> np.ndarray | None:
         """The bias of measurement i, or None."""

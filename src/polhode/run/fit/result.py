@@ -12,6 +12,7 @@ import numpy as np
 from ...physics.problem import Problem
 from ...results.trajectory import Trajectory
 from .measurements import Measurement
+from .starts import Starts
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -32,6 +33,17 @@ class Fit:
     success, message : whether the search ended, and how
     evaluations : motions computed
     solution : the motion at the times of the measurements
+    starts : with several starting guesses, how they ended
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> truth = ph.Problem(ph.Body([1.0, 2.0, 2.5]), omega=[0.3, 1.0, 0.2])
+    >>> times = np.linspace(0.0, 5.0, 41)
+    >>> data = ph.measurements.rates(times, ph.solve(truth, tol=1e-11, times=times).omega, sigma=1e-4)
+    >>> found = ph.fit(truth, data, ["omega"])
+    >>> found.success, found.dof
+    (True, 120)
     """
 
     problem: Problem
@@ -48,6 +60,7 @@ class Fit:
     evaluations: int
     data: list[Measurement] = dataclasses.field(repr=False)
     solution: Trajectory = dataclasses.field(repr=False)
+    starts: Starts | None = dataclasses.field(default=None, repr=False)
 
     @functools.cached_property
     def correlation(self) -> np.ndarray:
@@ -65,7 +78,8 @@ class Fit:
         lines = [f"chi2 = {self.chi2:.4g} for {self.dof} degrees of freedom; {self.message}"]
         numbers = zip(self.names, _flat(self.values), _flat(self.sigma), strict=True)
         lines += [f"{name:16} {value: .9g} +- {sigma:.2g}" for name, value, sigma in numbers]
-        return "\n".join([*lines, *self.undetermined])
+        starts = [] if self.starts is None else [str(self.starts)]
+        return "\n".join([*lines, *self.undetermined, *starts])
 
 
 def _flat(values: dict[str, Any]) -> list[float]:

@@ -1,0 +1,38 @@
+"""Parquet, and the file format of Arrow (Feather), through pyarrow (extra ``polhode[arrow]``).
+
+The metadata of the schema has the attributes of the run under "polhode", as JSON; that of each column its unit and
+meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import table
+from .extras import needed
+from .place import Place
+
+
+def write_parquet(result: Any, place: Place) -> None:
+    """Write a Parquet file."""
+    parquet = needed("pyarrow.parquet", "arrow")
+    _write(result, lambda schema: parquet.ParquetWriter(str(place.file), schema))
+
+
+def write_arrow(result: Any, place: Place) -> None:
+    """Write an Arrow IPC file, which is Feather, version 2."""
+    ipc = needed("pyarrow.ipc", "arrow")
+    _write(result, lambda schema: ipc.new_file(str(place.file), schema))
+
+
+def _write(result: Any, opened: Callable[[Any], Any]) -> None:
+    pyarrow: Any = needed("pyarrow", "arrow")
+    blocks = table.blocks_of(result)
+    first = next(blocks)
+    types = {name: pyarrow.int64() if name == table.BODY else pyarrow.float64() for name in first}
+    fields = [pyarrow.field(name, kind, metadata=table.meaning(name)) for name, kind in types.items()]
+    schema = pyarrow.schema(fields, metadata={"polhode": table.about_text(result)})
+    with opened(schema) as writer:
+        for block in (first, *blocks):
+            writer.write_table(pyarrow.Table.from_pydict(dict(block), schema=schema))

@@ -1,0 +1,29 @@
+"""CSV: a table as text, by RFC 4180, with the shortest decimals that give the same doubles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...physics.validate import flag
+from . import table
+from .place import Place
+
+
+def write(result: Any, place: Place, *, comments: bool = False) -> None:
+    """Write a CSV file; with `comments`, lines that begin with # say units and conventions before the header."""
+    import pandas
+
+    with place.file.open("w", encoding="utf-8", newline="") as file:
+        for number, block in enumerate(table.blocks_of(result)):
+            if not number and flag("comments", comments):
+                file.writelines(f"# {line}\n" for line in _comments(result, block))
+            pandas.DataFrame(block).to_csv(file, index=False, header=not number, lineterminator="\n")
+
+
+def _comments(result: Any, block: dict[str, Any]) -> list[str]:
+    said = [f"{name}: {value}" for name, value in table.about(result).items()]
+    for name in block:
+        known = table.meaning(name)
+        unit = f" [{known['units']}]" if "units" in known else ""
+        said.append(f"{name}: {known['long_name']}{unit}")
+    return [" ".join(line.split()) for line in said]
