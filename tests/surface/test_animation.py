@@ -179,7 +179,7 @@ def test_command(handle: ph.Trajectory, tmp_path: Path) -> None:
     with Image.open(tmp_path / "film.gif") as made:
         assert made.size == (120, 80)
     for wrong, said in (
-        (["--to", "avi"], "--to must be one of gif, mp4, glb"),
+        (["--to", "avi"], "--to with one of csv"),
         ([], "give the name of the new file"),
         ([str(tmp_path / "a.gif"), "--to", "mp4"], "does not fit"),
         ([str(tmp_path / "a.nc"), "--speed", "2"], "are for films and scenes"),
