@@ -18,7 +18,10 @@ from typer.testing import CliRunner
 import polhode as ph
 from pages import turned
 from polhode.cli import app
+from polhode.viewer import solids
+from polhode.viewer.data import largest_turn
 from polhode.viewer.motion import attitudes_at
+from polhode.viewer.painter import finer
 from polhode.viewer.uniform_pull import uniform_pull
 from waiting import PATIENCE
 
@@ -65,6 +68,16 @@ def test_attitudes_between_states(handle: ph.Trajectory) -> None:
     sparse = ph.exact(ph.Problem(ph.Body([1.0, 2.0, 3.0]), omega=[0.0, 0.0, math.tau]), np.arange(5.0))
     (quarter,) = attitudes_at(sparse, np.arange(5), np.array([1.25]))
     assert turned(quarter, [math.cos(math.pi / 4), 0.0, 0.0, math.sin(math.pi / 4)]) < 1e-7
+
+
+@pytest.mark.parametrize("name", ["fast_top", "t_handle"])
+def test_runs_to_a_tolerance_keep_enough_states(name: str) -> None:
+    """From their steps alone the motion in between is known to a hundredth of a degree."""
+    sol = ph.solve(ph.problems.get(name), tol=1e-6, t_end=2.0)
+    kept, times = np.arange(len(sol)), np.linspace(0.0, 2.0, 501)
+    assert largest_turn(sol, kept) < math.pi / 2
+    apart = [turned(*two) for two in zip(attitudes_at(sol, kept, times), sol.at(times).quaternion, strict=True)]
+    assert max(apart) < math.radians(0.01)
 
 
 def test_a_scene_turns_as_the_body_does(top: ph.Trajectory, tmp_path: Path) -> None:
@@ -166,7 +179,7 @@ def test_command(handle: ph.Trajectory, tmp_path: Path) -> None:
     with Image.open(tmp_path / "film.gif") as made:
         assert made.size == (120, 80)
     for wrong, said in (
-        (["--to", "avi"], "--to must be one of gif, mp4, glb"),
+        (["--to", "avi"], "--to with one of csv"),
         ([], "give the name of the new file"),
         ([str(tmp_path / "a.gif"), "--to", "mp4"], "does not fit"),
         ([str(tmp_path / "a.nc"), "--speed", "2"], "are for films and scenes"),
@@ -199,5 +212,21 @@ def test_which_potentials_pull() -> None:
     assert magnet is not None
     assert not magnet.is_weight
     assert magnet.arm == pytest.approx(np.array([0.3, -0.2, 0.5]) / math.sqrt(0.38))
+
+    @ph.potential
+    def logarithm(R: Any) -> Any:
+        return ph.math.log(R[2][2])
+
+    assert uniform_pull(ph.Problem(ph.Body([1.0, 2.0, 3.0]), logarithm(), omega=[0.0, 0.0, 1.0])) is None
     for name in ("free_body", "libration", "soft_wall", "quadratic_well"):
         assert uniform_pull(ph.problems.get(name)) is None
+
+
+def test_small_triangles_cover_the_same_surface() -> None:
+    (part,) = solids.meshes(ph.Body.cone(0.5, 2.0).shapes)
+    small = finer(part, 0.3)
+    corners = small.vertices[small.faces]
+    assert np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max() <= 0.3
+    areas = [trimesh.Trimesh(mesh.vertices, mesh.faces, process=False).area for mesh in (part, small)]
+    assert areas[0] == pytest.approx(areas[1])
+    assert trimesh.Trimesh(small.vertices, small.dark, process=False).area == pytest.approx(areas[0] / 2)

@@ -40,6 +40,17 @@ def test_an_ensemble_in_one_scene(opened: Any, many: ph.Ensemble, tmp_path: Path
     assert again.inner_text(".panel b") == "3 bodies"
 
 
+def test_tops_of_an_ensemble_stand_on_their_pivots(tmp_path: Path) -> None:
+    """Side by side each has its gravity; in one scene they are drawn with the shape of the problem."""
+    tops = ph.ensemble(
+        ph.problems.get("slow_top"), "strang(dmv6)", dt=0.02, t_end=0.2, omega=[[0, 0, 5.0], [0, 0, 6.0]], every=1
+    )
+    text = tops.view(tmp_path / "tops.html").read_text("utf-8")
+    assert text.count('"weight": true') == 2
+    together = tops.view(tmp_path / "both.html", together=True).read_text("utf-8")
+    assert together.count('"vertices"') == 1  # they look alike
+
+
 def test_molecules_in_a_periodic_box(opened: Any, tmp_path: Path) -> None:
     """Places between states are on the shorter way, through the face of the box."""
     water = ph.sites([16.0, 1.0, 1.0], [[0, 0, 0], [0.8, 0.6, 0], [-0.8, 0.6, 0]])

@@ -179,7 +179,15 @@ def test_loops_stay_loops_and_the_comment_states_the_declaration():
     text = ph.emit("akw", "fast_top")
     assert "for (int pass" in text
     assert len(text.splitlines()) < 500
-    for part in ("Declared: order 2, symmetric", "Krysl", "scalar first", "gravity(mgl=20.0)", "20.0", "-ffp-contract"):
+    for part in (
+        "Declared: order 2, symmetric, implicit",
+        "with a potential linear in R: energy",
+        "Krysl",
+        "scalar first",
+        "gravity(mgl=20.0)",
+        "20.0",
+        "-ffp-contract",
+    ):
         assert part in text
 
 
@@ -205,6 +213,8 @@ def test_what_cannot_be_emitted_is_refused_in_one_sentence():
         ph.emit("baoab(jacobi)", ph.Problem(body, ph.fields.heat_bath(kT=1.0, friction=0.1), omega=[1, 0, 0]))
     with pytest.raises(ph.InputError, match=r"to must be one of c, c\+\+, .*; got 'fortran'"):
         ph.emit("akw", to="fortran")
+    with pytest.raises(ph.InputError, match="dt must be"):
+        ph.emit("akw", dt=math.nan)
     with pytest.raises(ph.InputError, match="name must be an identifier"):
         ph.emit("akw", name="my step")
     with pytest.raises(ph.InputError, match="must be a Problem, the name of one, or a field; got 3"):

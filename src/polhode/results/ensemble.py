@@ -206,7 +206,10 @@ class Ensemble:
             raise InputError("colour and positions are for together=True, which shows the bodies in one scene")
         viewer: Any = importlib.import_module("polhode.viewer")
         return viewer.view(
-            [sol for _, sol in one_body.some(self, bodies, SHOWN)], path, title=title, overwrite=overwrite
+            [one_body.with_problem(self, i) for i, _ in one_body.some(self, bodies, SHOWN)],
+            path,
+            title=title,
+            overwrite=overwrite,
         )
 
     def last_state(self, i: int) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
+from ..physics.problem import Problem
 from ..physics.validate import real_array
 from .trajectory import INERTIA, STATES, Info, Trajectory
 
@@ -42,6 +43,17 @@ def trajectory(many: Ensemble, i: Any) -> Trajectory:
     if many.events:
         sol.events = [of_event[number] for of_event in many.events]
     return sol
+
+
+def with_problem(many: Ensemble, i: int) -> Trajectory:
+    """Motion of body i with its problem, which pictures need: what pulls on a body follows from its field."""
+    sol, bodies = trajectory(many, i), many.known_bodies
+    field = bodies.field_of(i)
+    if field is None or many.inertia is not None or not len(sol):
+        return sol
+    start = {"attitude": sol.quaternion[0], "momentum": sol.momentum[0], "t0": float(sol.t[0])}
+    problem = Problem(bodies.body(i), field, name=bodies.name, **start)
+    return Trajectory(sol.stored, sol.info, dense=sol.dense, problem=problem)
 
 
 def some(many: Ensemble, bodies: Iterable[int] | None, first: int) -> list[tuple[int, Trajectory]]:

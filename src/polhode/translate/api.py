@@ -10,6 +10,7 @@ from ..methods import Method, methods
 from ..physics import library
 from ..physics.fields import Field
 from ..physics.problem import Problem
+from ..physics.validate import finite_number
 from .interface import interface
 from .printers.base import Printer
 from .printers.c import C, Cpp, Cuda
@@ -38,7 +39,7 @@ EXAMPLE = "free_body"
 
 def language(to: str) -> type[Printer]:
     """The printer of a language."""
-    name = ALIASES.get(to.lower(), to.lower())
+    name = ALIASES.get(str(to).lower(), str(to).lower())
     if name not in LANGUAGES:
         raise InputError(f"to must be one of {', '.join(LANGUAGES)}; got {to!r}")
     return LANGUAGES[name]
@@ -73,7 +74,8 @@ def emit(
     """
     how = methods[method] if isinstance(method, str) else method
     printer = language(to)()
-    if not name.isidentifier() or keyword.iskeyword(name) or not name.isascii():
+    dt = None if dt is None else finite_number("dt", dt)
+    if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name) or not name.isascii():
         raise InputError(f"name must be an identifier, such as polhode; got {name!r}")
     try:
         made = interface(how, _problem(problem), name, printer.epsilon, printer.has_fma)

@@ -57,15 +57,17 @@ def _header(made: Interface, printer: Printer, trial: Trial) -> str:
         "",
         f"Field: {field}",
         "",
+        *_signatures(made, printer),
+        "",
         *_arguments(made),
         "",
         *_paragraph(printer.rounding(made)),
         *_paragraph("Terms such as 0.0 * x are zeros; they pass on a NaN, which the end of the step detects."),
         "",
         *_paragraph(printer.how_to_test(made)),
-        *_paragraph(
-            f"The self-test makes {trial.steps} steps of {trial.dt:g} and compares with the Python kernel in double "
-            "precision."
+        *(
+            [f"It makes {trial.steps} steps of {trial.dt:g} and compares with the Python kernel."]
+            * printer.has_self_test
         ),
     ]
     return "\n".join(lines)
@@ -80,12 +82,29 @@ def _declared(made: Interface) -> list[str]:
     order = "exact" if method.order == math.inf else f"order {method.order}"
     if method.order_free != method.order:
         order += f" (free body: {formatted(method.order_free)})"
-    words = [w for w in ("symmetric", "symplectic", "implicit") if getattr(method, w)]
+    words = [w for w in ("symmetric", "symplectic") if getattr(method, w)]
+    words.append("implicit" if method.implicit else "explicit")
     cost = [_counted(method.torque_evals, "torque")] if made.problem.field is not None else []
     cost += [_counted(method.solves, "solved equation")] if method.solves else []
     lines = [f"Declared: {', '.join([order, *words])}."]
-    lines += [f"Conserves exactly: {formatted(method.conserves).replace('_', ' ')}."] if method.conserves else []
+    for when, names in _conserved(method.conserves).items():
+        lines += [f"Conserves exactly, {when}: {formatted(names).replace('_', ' ')}."] if names else []
     return lines + ([f"Cost of a step: {', '.join(cost)}."] if cost else [])
+
+
+def _conserved(names: frozenset[str]) -> dict[str, set[str]]:
+    """Names of conserved quantities by what they hold for (`record.CONSERVABLE`)."""
+    forced = {"energy_linear_potential": "with a potential linear in R", "energy_potential": "with any potential"}
+    found = {"for the free body": {name for name in names if name not in forced}}
+    return found | {forced[name]: {"energy"} for name in sorted(names) if name in forced}
+
+
+def _signatures(made: Interface, printer: Printer) -> list[str]:
+    return [
+        line
+        for function in made.entries.values()
+        for line in "\n".join(printer.head(function, is_entry=True)).removesuffix(" {").splitlines()
+    ]
 
 
 def _counted(count: int, what: str) -> str:
@@ -101,10 +120,9 @@ def _arguments(made: Interface) -> list[str]:
     ]
     if made.parameters:
         values = ", ".join(map(repr, made.parameters))
-        lines += textwrap.wrap(
-            f"  params      the {len(made.parameters)} numbers of the field in the order above: {values}", TEXT_WIDTH,
-            subsequent_indent=" " * 14,
-        )  # fmt: skip
+        count = _counted(len(made.parameters), "number")
+        text = f"  params      {count} of the field, in the order above: {values}"
+        lines += textwrap.wrap(text, TEXT_WIDTH, subsequent_indent=" " * 14)
     axes = "principal axes of the body" if made.problem.body.has_principal_rotation else "body axes"
     if made.problem.body.has_principal_rotation:
         lines += ["              the last four: the quaternion from principal to the user's body axes"]
@@ -114,6 +132,8 @@ def _arguments(made: Interface) -> list[str]:
     ]
     if made.memory:
         lines += [f"  memory      {made.memory} numbers that the method carries; {made.name}_begin fills them"]
+    if made.method.has_own_time:
+        lines += ["  memory[0]   the time reached: the steps of this method vary, dt is only their scale"]
     if "result" in made.entries:
         lines += [f"  q_out, momentum_out   the state for output, by {made.name}_result; q and momentum are inner ones"]
     return lines

@@ -14,7 +14,7 @@ function measureAngles() {
 function rangeOf(name) {
   let low = Infinity, high = -Infinity;
   for (const { pull } of heavy) for (const x of pull.angles[name]) [low, high] = [Math.min(low, x), Math.max(high, x)];
-  const least = 1e-9 * Math.max(Math.abs(low), Math.abs(high), 1e-9); // a constant is a line, not its round-off
+  const least = 1e-5 * Math.max(Math.abs(low), Math.abs(high), 1e-9); // a constant is a line, not the error of the interpolation
   return high - low > least ? [low, high] : [low - Math.max(1, Math.abs(low)) / 2, high + Math.max(1, Math.abs(high)) / 2];
 }
 

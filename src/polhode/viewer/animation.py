@@ -25,7 +25,7 @@ from . import COLOURS, FRAMES, several_of
 from .data import WIDE, drawn, label, largest_turn, principal, shown_indices, speed_of, upwards
 from .gltf import glb
 from .motion import attitudes_at
-from .painter import AXIS, FAINT, GROUND, INK, OMEGA, PULL, TRAIL, Camera, Canvas, circle
+from .painter import AXIS, FAINT, GROUND, HOLE, INK, OMEGA, PAPER, PULL, TRAIL, Camera, Canvas, circle, finer
 from .solids import meshes, reach
 
 SUFFIXES = (".gif", ".mp4", ".glb")
@@ -34,6 +34,10 @@ SECONDS, RATE, SIZE = 12.0, 25, (640, 480)
 MOST_PICTURES = 5000
 KEY_TURN, MOST_KEYS = math.radians(15), 20_000
 """Largest rotation between two keys of a glTF animation, which players interpolate at a constant rate; most keys."""
+LINES = (PAPER, INK, OMEGA, AXIS, TRAIL, PULL, FAINT, GROUND)
+"""Colours of what covers few pixels."""
+FINEST = 0.25
+"""Longest edge of a drawn triangle, in units of the extent of the body."""
 DRAWN_REACH, SPHERE = 1.25, 1.6
 """Extent of a drawn body, and the sphere on which the axis of a top leaves its path."""
 
@@ -86,7 +90,10 @@ def animate(
     times = np.minimum(scene.start + rate * np.arange(count) / fps, end)
     pictures = scene.pictures(times, _checked_size(size))
     with replacing(path) as new:
-        (_write_gif if path.suffix == ".gif" else _write_mp4)(new, pictures, fps)
+        if path.suffix == ".gif":
+            _write_gif(new, pictures, fps, next(scene.pictures(times[[-1]], size)))
+        else:
+            _write_mp4(new, pictures, fps)
     return path
 
 
@@ -184,8 +191,10 @@ class _Cell:
 
     def __init__(self, scene: Scene, number: int, size: tuple[int, int], times: np.ndarray) -> None:
         sol, kept = scene.sols[number], scene.kept[number]
-        self.name, self.parts, self.pull, self.times = label(sol), scene.parts[number], scene.pulls[number], times
-        self.scale = DRAWN_REACH / reach(self.parts)
+        self.name, self.pull, self.times = label(sol), scene.pulls[number], times
+        extent = reach(scene.parts[number])
+        self.parts = [finer(part, FINEST * extent) for part in scene.parts[number]]
+        self.scale = DRAWN_REACH / extent
         self.colour = tuple(int(COLOURS[number % len(COLOURS)][i : i + 2], 16) for i in (1, 3, 5))
         self.turns = matrices(attitudes_at(sol, kept, times))
         momentum = np.stack([np.interp(times, sol.t[kept], x) for x in sol.spatial_momentum[kept].T], -1)
@@ -205,8 +214,7 @@ class _Cell:
         if self.pull is not None:
             self._add_surroundings(canvas, up)
         for part in self.parts:
-            if not part.hole:
-                canvas.mesh(part, self.turns[k], self.scale, self.colour)
+            canvas.mesh(part, self.turns[k], self.scale, HOLE if part.hole else self.colour)
         zero = np.zeros(3)
         canvas.line(self.trace[: k + 1], TRAIL if self.pull is None else AXIS, 2.0)
         canvas.arrow(zero, self.L[k], INK, "L")
@@ -239,16 +247,19 @@ def energy_ellipsoid(sol: Trajectory) -> Shape:
     return Shape("ellipsoid", {"a": a, "b": b, "c": c}, rotation=axes)
 
 
-def _write_gif(path: Path, pictures: Iterator[Image.Image], fps: int) -> None:
-    """A GIF with the palette of its first picture, which repeats for ever."""
-    first = next(pictures)
-    palette = first.quantize(128, dither=Image.Dither.NONE)
+def _write_gif(path: Path, pictures: Iterator[Image.Image], fps: int, last: Image.Image) -> None:
+    """A GIF with one palette, which repeats for ever; thin lines have their own entries in the palette."""
+    common = last.quantize(256 - len(LINES), dither=Image.Dither.NONE).getpalette()
+    assert common is not None
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([*itertools.chain(*LINES), *common[: 3 * (256 - len(LINES))]])
 
     def reduced(picture: Image.Image) -> Image.Image:
         return picture.quantize(palette=palette, dither=Image.Dither.NONE)
 
+    first = reduced(next(pictures))
     rest = (reduced(picture) for picture in pictures)
-    reduced(first).save(path, save_all=True, append_images=rest, duration=round(1000 / fps), loop=0, disposal=1)
+    first.save(path, save_all=True, append_images=rest, duration=round(1000 / fps), loop=0, disposal=1)
 
 
 def _write_mp4(path: Path, pictures: Iterator[Image.Image], fps: int) -> None:

@@ -12,7 +12,9 @@ import numpy as np
 from ..errors import InputError
 from ..physics.body import Body
 from ..physics.periodic_box import PeriodicBox
+from ..physics.shapes import to_json
 from ..physics.validate import real_array
+from ..results import one_body
 from ..results.ensemble import Ensemble
 from ..results.store.atomic import write_whole
 from ..results.trajectory import Trajectory
@@ -104,19 +106,20 @@ def view_ensemble(
     chosen = np.asarray(bodies)
     if not 1 <= len(chosen) <= MOST_BODIES:
         raise InputError(f"one scene holds 1 to {MOST_BODIES} bodies; got {len(chosen)}: choose some with bodies=")
-    sols = [many[int(i)] for i in chosen]
+    sols = [one_body.with_problem(many, int(i)) for i in chosen]
     times, q = _resampled(sols)
     values, name = _statistic(many, colour)
     if values is not None:
         values = values[..., chosen]
         if values.ndim == 2:
             values = np.stack([np.interp(times, s.t, values[: len(s.t), k]) for k, s in enumerate(sols)], -1)
-    first = drawn(sols[0], None)[0] or [energy_ellipsoid(sols[0])]
-    same = all(s.info.inertia == sols[0].info.inertia and s.info.shapes == sols[0].info.shapes for s in sols)
-    looks = [first] if same else [drawn(s, None)[0] or [energy_ellipsoid(s)] for s in sols]
-    shown = [Body([1.0, 1.0, 1.0], shapes=look) for look in looks]
+    shown: dict[Any, Body] = {}  # bodies that look alike are one
+    keys = [(sol.info.inertia, to_json(sol.info.shapes)) for sol in sols]
+    for key, sol in zip(keys, sols, strict=True):
+        if key not in shown:
+            shown[key] = Body([1.0, 1.0, 1.0], shapes=drawn(sol, None)[0] or [energy_ellipsoid(sol)])
     page = title or many.known_bodies.name or "ensemble"
-    body: Any = shown[0] if same else shown
+    body = [shown[key] for key in keys]
     return view_many(
         times, q, path, body=body, positions=positions, colour=values, statistic=name, title=page, overwrite=overwrite
     )
@@ -187,8 +190,10 @@ def _looks(body: Any, number: int) -> tuple[list[list[Mesh]], list[int]]:
     bodies = [body] if isinstance(body, Body) else list(body)
     if len(bodies) not in (1, number) or not all(isinstance(one, Body) for one in bodies):
         raise InputError(f"body must be a ph.Body, one for each of {number} bodies, or ph.sites; got {body!r}", "body")
-    same = len(bodies) == 1
-    return [_meshes_of(one) for one in bodies], [0] * number if same else list(range(number))
+    different = {id(one): one for one in bodies}
+    place = {key: i for i, key in enumerate(different)}
+    look = [place[id(one)] for one in (bodies * number if len(bodies) == 1 else bodies)]
+    return [_meshes_of(one) for one in different.values()], look
 
 
 def _meshes_of(body: Body) -> list[Mesh]:

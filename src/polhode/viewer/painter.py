@@ -19,7 +19,9 @@ FINER = 2
 
 PAPER, INK, SOFT = (244, 246, 248), (34, 48, 60), (110, 116, 124)
 OMEGA, AXIS, TRAIL = (194, 24, 91), (184, 134, 11), (142, 68, 173)
-GROUND, FAINT, PULL = (196, 190, 178), (205, 210, 216), (122, 74, 18)
+GROUND, FAINT, PULL, HOLE = (196, 190, 178), (205, 210, 216), (165, 101, 42), (50, 50, 50)
+NEARER = 0.15
+"""Holes end in the surface that they are cut into, and are drawn before it."""
 HALF_VIEW = math.radians(35 / 2)
 """Half of the camera's field of view, that of the page."""
 
@@ -68,7 +70,7 @@ class Canvas:
         vertices = scale * part.vertices @ turn.T
         at, depth = self.camera.seen(vertices)
         light = np.asarray(colour, dtype=float)
-        tint = 0.4 * light + 0.6 * 255
+        tint = light if part.hole else 0.4 * light + 0.6 * 255
         lamp = self.camera.axes.T @ np.array([0.35, 0.6, 0.72])
         for faces, ink in ((part.light, light), (part.dark, tint)):
             corner = vertices[faces]
@@ -79,7 +81,7 @@ class Canvas:
             seen = one[:, 0] * two[:, 1] - one[:, 1] * two[:, 0] < 0  # pixels count downwards
             shade = 0.45 + 0.55 * np.clip(normal @ lamp, 0.0, 1.0)
             colours = np.clip(shade[:, None] * ink, 0, 255).astype(int)
-            middle = depth[faces].mean(axis=1)
+            middle = depth[faces].mean(axis=1) + (NEARER if part.hole else 0.0)
             for k in np.flatnonzero(seen):
                 self.items.append((middle[k], ("face", p[k].ravel().tolist(), tuple(colours[k].tolist()))))
 
@@ -133,6 +135,28 @@ def circle(normal: np.ndarray, number: int = 72) -> np.ndarray:
     one /= np.linalg.norm(one)
     angle = np.linspace(0.0, 2 * math.pi, number + 1)[:, None]
     return np.asarray(np.cos(angle) * one + np.sin(angle) * np.cross(normal, one))
+
+
+def finer(part: Mesh, longest: float) -> Mesh:
+    """The mesh with its longer edges halved until none exceeds a length: only small triangles have one depth."""
+    vertices, groups = part.vertices, list[np.ndarray]()
+    for group in (part.light, part.dark):
+        faces = group
+        while True:
+            edges = vertices[np.roll(faces, -1, axis=1)] - vertices[faces]
+            lengths = np.linalg.norm(edges, axis=2)
+            long = lengths.max(axis=1, initial=0.0) > longest
+            if not long.any():
+                break
+            place = lengths[long].argmax(axis=1)[:, None]
+            a, b, c = (np.take_along_axis(faces[long], (place + k) % 3, axis=1)[:, 0] for k in range(3))
+            middle = len(vertices) + np.arange(len(a))
+            vertices = np.concatenate([vertices, (vertices[a] + vertices[b]) / 2])
+            halves = [np.stack([a, middle, c], 1), np.stack([middle, b, c], 1)]
+            faces = np.concatenate([faces[~long], *halves])
+        groups.append(faces)
+    light, dark = groups
+    return Mesh(vertices, None, light, dark, part.hole)
 
 
 @functools.cache

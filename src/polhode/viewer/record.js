@@ -20,6 +20,7 @@ function copyStage(sheet) {
     const lines = tag.textContent.split("\n"), high = place.height / lines.length, left = place.left - stage.left + parseFloat(style.paddingLeft);
     lines.forEach((line, i) => pen.fillText(line, left, place.top - stage.top + (i + 0.5) * high));
   }
+  if (stage.width < 400) return; // numbers stand where the clock would
   pen.font = "13px system-ui, sans-serif";
   pen.fillStyle = getComputedStyle(document.body).color;
   pen.textAlign = "right";

@@ -1,7 +1,7 @@
 // A body on which a uniform field pulls: its axis and the path of that on a sphere, the ground, the arrow of gravity.
 
 const SPHERE = 1.6; // the radius on which the axis leaves its path; bodies reach 1.25
-const AXIS = "#b8860b", PULL = "#7a4a12";
+const AXIS = "#b8860b", PULL = "#a5652a";
 
 const vectorOf = (list) => new THREE.Vector3(...list);
 

@@ -49,7 +49,10 @@ def uniform_pull(problem: Problem | None, shapes: Sequence[Shape] = ()) -> Unifo
         return None
     attitudes = np.random.default_rng(7).standard_normal((TRIALS, 4))
     attitudes /= np.linalg.norm(attitudes, axis=1, keepdims=True)
-    energies = np.array([float(problem.potential(tuple(q))) for q in attitudes.tolist()])
+    try:
+        energies = np.array([float(problem.potential(tuple(q))) for q in attitudes.tolist()])
+    except (ArithmeticError, ValueError):  # not defined everywhere, so not linear
+        return None
     columns = np.column_stack([matrices(attitudes).reshape(TRIALS, 9), np.ones(TRIALS)])
     found = np.linalg.lstsq(columns, energies, rcond=None)[0]
     size = float(np.abs(energies - energies.mean()).max())

@@ -62,6 +62,7 @@ class Printer:
     """Names of the elementary functions."""
     has_fma = True
     """Whether the language has a fused multiply-add; without it the error of a product needs 17 operations."""
+    has_self_test = True
     epsilon = 2.0**-52
 
     def __init__(self) -> None:

@@ -19,6 +19,7 @@ class Wgsl(Printer):
     suffix = "wgsl"
     number, integer = "f32", "i32"
     has_fma = False
+    has_self_test = False
     epsilon = 2.0**-23
     functions = {
         name: name
