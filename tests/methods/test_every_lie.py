@@ -53,7 +53,7 @@ class Liars(NamedTuple):
 
 ASKING = (
     "fem", "saba2c(dmv4)", "buss3", "lietaylor(3)", "ep(lietaylor(3))", "taylor(6)", "dg2", "ep(swc1)", "rot123",
-    "reversible(jacobi)", "reversible(strang(rot123))", "baoab(rot123)",
+    "reversible(jacobi)", "reversible(strang(rot123))", "baoab(rot123)", "nose_hoover(rot123)",
 )  # fmt: skip
 """Methods that ask different things of a field."""
 

@@ -203,12 +203,13 @@ def _is_bound(method: Method) -> bool:
 def check_extended(method: Method, starts: Sequence[int] = ALL_STARTS) -> list[str]:
     """A thermostat is declared if one is asked for, and only then; its energy and measure are as declared."""
     declared, asked = method.thermostat, method.asks.find(ChainStart)
-    if method.states != (() if declared is None else chain_states(declared.links)):
-        return [f"declares the states {method.states}, which are not those of its chain"]
     if declared is None:
-        return ["asks for a thermostat, but declares none"] if asked else []
+        faults = ["asks for a thermostat, but declares none"] if asked else []
+        return faults or (["declares states of a chain, but no thermostat"] if method.states else [])
     if asked is None or asked.links != declared.links:
         return [f"declares a chain of {declared.links} links, but asks for {asked or 'no thermostat'}"]
+    if method.states != chain_states(declared.links):
+        return [f"declares the states {method.states}, which are not those of its chain"]
     faults = []
     if not max(kept_energy_error(method, which) for which in starts) <= EXACT:
         faults.append("the energy of the chain in its memory is not that of its links")
