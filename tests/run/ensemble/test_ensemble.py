@@ -145,7 +145,7 @@ def test_every_method_in_lanes(name, fresh):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SOME)
 def test_a_crowd_of_one_and_the_loop_of_one_body(name):
-    """A crowd of one has a program of its own, since its bodies have one step size; its bits are those of the crowd."""
+    """A body alone has the bits that it has in a crowd."""
     method, which = ph.methods[name], np.array([5])
     many, one = crowd(method), crowd(method, which)
     assert np.array_equal(one.quaternion, many.quaternion[:, which])

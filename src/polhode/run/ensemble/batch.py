@@ -75,7 +75,8 @@ def from_arrays(
         "listed": inertia.listed, "tensors": inertia.tensors, "name": name,
     }  # fmt: skip
     m = start.momenta(vectors, q, Bodies(**every_body))
-    return BodyBatch(**every_body, quaternion=q, momentum=m, dt=h, per_body_dt=len(h) > 1, plain=inertia.plain)
+    own_dt = np.ndim(dt) > 0 and len(h) == number  # also for one body: its bits are those among others
+    return BodyBatch(**every_body, quaternion=q, momentum=m, dt=h, per_body_dt=own_dt, plain=inertia.plain)
 
 
 def agreed(sizes: dict[str, int]) -> int:
