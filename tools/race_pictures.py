@@ -23,6 +23,9 @@ RACES = {
 """Page, the column that chooses the panel, and what the times are."""
 
 NOT_TIMES = ("case", "ensemble", "bodies", "error", "method")
+COLUMNS = 3
+"""Of panels; the last place is left for the legend."""
+
 OURS = ("polhode", "propagator", "solve")
 KEY = "Description"
 
@@ -69,17 +72,20 @@ def draw(page: str) -> None:
     column, said = RACES[page]
     found = rows(page)
     panels = list(dict.fromkeys(row[column] for row in found))
-    fig, axes = plt.subplots(1, len(panels), figsize=(1 + 2.2 * len(panels), 3.6), squeeze=False)
-    for ax, panel in zip(axes[0], panels, strict=True):
+    lines = len(panels) // COLUMNS + 1
+    fig, axes = plt.subplots(lines, COLUMNS, figsize=(8, 3 * lines), sharey=True, squeeze=False, layout="constrained")
+    for ax, panel in zip(axes.flat, panels, strict=False):
         for i, (name, errors, times) in enumerate(curves([row for row in found if row[column] == panel])):
             style = "o-" if name.startswith(OURS) else "s--"
-            ax.loglog(errors, times, style, color=f"C{i}", ms=4, lw=1.3, label=name)
+            ax.loglog(errors, times, style, color=f"C{i}", ms=4, lw=1.3, label=name.removesuffix(" (ns)"))
         ax.set(title=panel.replace("_", " "), xlabel="error")
         ax.invert_xaxis()
         ax.grid(alpha=0.3)
-    axes[0][0].set_ylabel(said)
-    fig.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
-    fig.tight_layout(rect=(0, 0.17, 1, 1))
+    for ax in axes[:, 0]:
+        ax.set_ylabel(said)
+    for ax in axes.flat[len(panels) :]:
+        ax.axis("off")
+    axes.flat[-1].legend(*axes.flat[0].get_legend_handles_labels(), loc="center", frameon=False)
     fig.savefig(_picture(page), dpi=110, metadata={KEY: digest(page)})
     plt.close(fig)
 
