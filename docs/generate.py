@@ -42,7 +42,7 @@ def _put(path: Path, text: str) -> None:
 
 EMBEDDED = """<style>
 main { padding: 0; }
-header, #bar label, #record, #toggles, #drift, details { display: none; }
+header, #bar label, #clock, #record, #toggles, #drift, details { display: none; }
 #stage { height: calc(100vh - 3.6rem) !important; min-height: 0; }
 </style>
 </head>"""

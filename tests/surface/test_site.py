@@ -4,8 +4,10 @@ import subprocess
 import sys
 
 import pytest
-from tools import race_pictures, site_checks, tutorial
+from tools import paper_pictures, race_pictures, site_checks, tutorial
 from tools.documents import ROOT, made_by
+
+from polhode import papers
 
 REMOTE = (
     '<script src="https://x.org/a.js"></script>',
@@ -87,6 +89,16 @@ def test_the_picture_of_a_race_shows_its_table(page):
     """`python -m tools.race_pictures` draws it anew."""
     assert race_pictures.drawn_from(page) == race_pictures.digest(page)
     assert f"]({page}.png)" in (ROOT / "docs" / f"{page}.md").read_text("utf-8")
+
+
+def test_the_page_of_the_papers_shows_the_figures():
+    """Every result that is a figure or a slide; `python -m tools.paper_pictures` makes the pictures."""
+    text = (ROOT / "docs" / "papers.md").read_text("utf-8")
+    drawn = {result.id for result in papers.RESULTS.values() if result.where.startswith(("Figure", "slide"))}
+    assert len(drawn) > 10
+    assert drawn <= {picture.stem for picture in paper_pictures.PICTURES.glob("*.png")}
+    for picture in paper_pictures.PICTURES.glob("*.png"):
+        assert f"](papers/{picture.name})" in text
 
 
 def test_arguments_without_braces_are_single_digits():
