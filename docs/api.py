@@ -70,7 +70,7 @@ def pages() -> dict[str, str]:
 
 
 def _index() -> str:
-    lines = ["# Python interface", ""]
+    lines = ["# Python reference", ""]
     lines += ["`import polhode as ph`. Every name below has an example that the tests run.", ""]
     for name, (title, text, names) in SHELVES.items():
         lines += [f"## [{title}]({name}.md)", "", text, ""]
@@ -110,14 +110,18 @@ def _module(name: str, module: Any) -> str:
         for entry in module.names():
             lines += [f"### {name}.{entry}", "", *_indented(module.describe(entry)), ""]
         return "\n".join(lines)
-    for entry in module.__all__:
-        value = getattr(module, entry)
-        if getattr(value, "__module__", "").startswith("polhode") and (
-            inspect.isfunction(value) or inspect.isclass(value)
-        ):
-            kind = "autoclass" if inspect.isclass(value) else "autofunction"
-            lines.append(_directive(kind, f"polhode.{name}.{entry}"))
-    return "\n".join(lines)
+    return "\n".join([*lines, *(_member(name, entry, getattr(module, entry)) for entry in module.__all__)])
+
+
+def _member(module: str, name: str, value: Any) -> str:
+    """A function or class of a module; one that `polhode` also has is described there."""
+    if not getattr(value, "__module__", "").startswith("polhode"):
+        return ""
+    if getattr(ph, name, None) is value:
+        return f"`polhode.{module}.{name}` is `polhode.{name}`.\n"
+    if inspect.isclass(value):
+        return _directive("autoclass", f"polhode.{module}.{name}")
+    return _directive("autofunction", f"polhode.{module}.{name}") if inspect.isfunction(value) else ""
 
 
 def _indented(text: str) -> list[str]:

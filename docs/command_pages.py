@@ -8,7 +8,7 @@ import typer
 
 from polhode import cli
 
-HEAD = """# All commands
+HEAD = """# Command reference
 
 From the command line's own descriptions. [Command line](cli.md) has an introduction.
 """

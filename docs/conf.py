@@ -15,11 +15,11 @@ project = "polhode"
 author = "The polhode developers"
 project_copyright = "the polhode developers; MIT licence"
 version = release = polhode.__version__
-extensions = ["myst_parser", "mathml", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "mathml", "sphinx.ext.autodoc"]
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
-napoleon_google_docstring = False
-napoleon_use_ivar = True
+autodoc_preserve_defaults = True
+smartquotes = False  # they would turn --tol into an en dash, and strings into quotations
 default_role = "code"
 html_math_renderer = "mathml"
 myst_enable_extensions = ["dollarmath", "colon_fence"]
@@ -27,6 +27,7 @@ myst_heading_anchors = 3
 html_theme = "furo"
 html_title = f"polhode {version}"
 html_static_path = ["style"]
+(HERE / "moving").mkdir(exist_ok=True)  # Sphinx looks for the folder before the page in it is made
 html_extra_path = ["moving"]
 html_css_files = ["formulas.css"]
 exclude_patterns = ["_build", "gallery/*.py"]
@@ -41,6 +42,6 @@ def read_paper(app, page, source):
 
 def setup(app):
     """Write the generated pages before Sphinx looks for sources; prepare docstrings and the paper."""
-    app.connect("autodoc-process-docstring", docstrings.separate, priority=400)  # before napoleon
+    app.connect("autodoc-process-docstring", docstrings.separate)
     app.connect("builder-inited", lambda app: generate.write(HERE))
     app.connect("source-read", read_paper)

@@ -40,10 +40,20 @@ def _put(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
 
 
+EMBEDDED = """<style>
+main { padding: 0; }
+header, #bar label, #clock, #record, #toggles, #drift, details { display: none; }
+#stage { height: calc(100vh - 3.6rem) !important; min-height: 0; }
+</style>
+</head>"""
+"""In the frame on the first page: the body, the button and the slider of time, as high as the frame."""
+
+
 def _moving_page(path: Path) -> None:
     """The viewer on the first page."""
     path.parent.mkdir(exist_ok=True)
     ph.view(ph.exact(ph.problems.t_handle(), [0.05 * i for i in range(400)]), path, overwrite=True)
+    path.write_text(path.read_text("utf-8").replace("</head>", EMBEDDED, 1), encoding="utf-8")
 
 
 def gallery(folder: Path) -> str:

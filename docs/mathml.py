@@ -23,10 +23,17 @@ TIDY = (
     (r"<munderover>\s*(<mi>\w</mi>)\s*(<mi>\w</mi>)\s*(<mo.*?</mo>)\s*</munderover>",
      r"<msub><mover accent='true'>\1\3</mover>\2</msub>"),
 )  # fmt: skip
+DIGITS = (
+    (r"(\\[td]?frac\s*)(\d)\s*(\d)", r"\1{\2}{\3}"),
+    (r"([_^]|\\sqrt\s*)(\d)(?=\d)", r"\1{\2}"),
+)
+"""In TeX an argument without braces is one digit; docutils takes the whole number, so that \\frac32 M is 32 over M."""
 
 
 def mathml(latex: str, displayed: bool) -> str:
-    """A formula, its spaces put right."""
+    """A formula, its arguments in braces and its spaces put right."""
+    for pattern, better in DIGITS:
+        latex = re.sub(pattern, better, latex)
     made = str(tex2mathml(latex, as_block=displayed))
     for pattern, better in TIDY:
         made = re.sub(pattern, better, made)

@@ -286,7 +286,7 @@ def families() -> dict[str, list[Any]]:
 def index(made: dict[str, Any]) -> str:
     """All methods with what they declare, and what makes methods of them."""
     lines = [
-        "# Methods",
+        "# All methods",
         f"The registry contains {len(list(ph.methods))} named methods, listed here by source; every name links to the "
         "equations of one step. The properties are declared with the code and verified in 50 digits ([what the "
         "properties mean](../notation.md#what-a-declaration-means)). [Which method should I use?](../which_method.md) "

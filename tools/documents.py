@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -31,3 +34,12 @@ def reader_files(folder: Path) -> None:
     trimesh.creation.box((10, 20, 30)).export(folder / "part.stl")
     sweep = next(text for _, text in blocks(ROOT / "docs" / "sweeps.md", "toml"))
     (folder / "tops.toml").write_text(sweep.lstrip("\n"), "utf-8")
+
+
+def made_by(module: str) -> ModuleType:
+    """A module of docs/, where the pages are made."""
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        return importlib.import_module(module)
+    finally:
+        sys.path.pop(0)
