@@ -28,6 +28,7 @@ html_theme = "furo"
 html_title = f"polhode {version}"
 html_static_path = ["style"]
 html_extra_path = ["moving"]
+(HERE / "moving").mkdir(exist_ok=True)  # Sphinx looks for it before its page is made
 html_css_files = ["formulas.css", "gallery.css"]
 exclude_patterns = ["_build", "gallery/*.py"]
 suppress_warnings = ["myst.xref_missing", "myst.header"]  # pages also stand in the repository, with links to its files

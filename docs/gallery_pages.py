@@ -44,11 +44,11 @@ GROUPS: dict[str, tuple[str | Case, ...]] = {
         Case("lammps.md", "lammps.png", "Rigid water beside LAMMPS"),
     ),
     "Games and robots": (
-        *("game_loop", "coning"),
+        *("game_loop", "coin", "coning"),
         Case("viewer.md#many-bodies-in-one-scene", "viewer_many.png", "Many bodies in the viewer"),
     ),
     "Teaching": (
-        *("flip", "poinsot", "lagrange_top", "sleeping_top"),
+        *("flip", "poinsot", "lagrange_top", "sleeping_top", "levitron"),
         Case("pictures.md#poincaré-sections", "heavy_top_section.png", "Islands in a chaotic sea: the heavy top"),
         Case("chaos.md", "chaos_map.png", "A map of chaos"),
     ),

@@ -24,5 +24,5 @@ for method in ("strang(symrot)", "mkrk(rk4)", "imidm"):
     assert growth > 1.8 if method == "mkrk(rk4)" else growth < 1.01
     ax.semilogy(sol.t[1:], error, label=method, linewidth=0.7)
 ax.set(xlabel="time", ylabel="relative energy error")
-ax.legend()
+fig.legend(loc="outside upper center", ncols=3)
 fig.savefig("libration.png", dpi=120)

@@ -150,18 +150,8 @@ MADE = ("api/index.md", "methods/index.md", "which_method.md", "combinations.md"
 
 GALLERY = sorted((ROOT / "docs" / "gallery").glob("*.py"))
 COMPILING = (
-    *(
-        "bdot",
-        "diffusion",
-        "dumbbells",
-        "equinoxes",
-        "flat_spin",
-        "game_loop",
-        "heat",
-        "langevin_function",
-        "libration",
-    ),
-    *("orders", "rotor", "six_dimensions", "slew", "soft_wall", "tumblers"),
+    *("bdot", "coin", "diffusion", "dumbbells", "equinoxes", "flat_spin", "game_loop", "heat", "langevin_function"),
+    *("levitron", "libration", "orders", "rotor", "six_dimensions", "slew", "soft_wall", "tumblers"),
 )
 """Scripts that compile or run for several seconds."""
 
