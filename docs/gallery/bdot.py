@@ -1,6 +1,6 @@
 """Detumbling with coils: the B-dot law.
 
-A satellite of 4 kg leaves its launcher with eight degrees per second about a random axis. Once a second it measures
+A satellite of 4 kg leaves its launcher with eight degrees per second about a tilted axis. Once a second it measures
 the Earth's magnetic field B in its own axes, and commands a dipole against its change, m = -k dB/dt. Coils have no
 torque along B, so a part of the spin remains until the field has turned along the orbit. The law brings the satellite
 to rest with respect to B, which turns about twice in a polar orbit. So the spin must end near two revolutions per

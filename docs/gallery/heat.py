@@ -3,7 +3,7 @@
 Forty thousand rigid water molecules at 20 K come into a bath of 300 K. If the friction about each axis is
 proportional to the moment of inertia, g I, the mean energy relaxes as exp(-2 g t) exactly, whatever the exchange
 between the axes, and each axis ends with kT/2. The curve follows the exponential to 1.5 %, which is the noise of so
-many molecules, and the angular velocities end in a Gaussian.
+many molecules, and the momenta end in a Gaussian.
 
 How to: [noise and temperature](../noise.md), [thermostats](../thermostats.md).
 """
