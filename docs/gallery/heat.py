@@ -18,7 +18,7 @@ water = ph.sites([15.9994, 1.008, 1.008], [[0, 0, 0], [0.0816, 0.0577, 0], [-0.0
 moments, g, number = water.moments, 1.0, 40_000
 momenta = np.random.default_rng(1).normal(size=(number, 3)) * np.sqrt(kB * 20 * moments)
 bath = ph.fields.heat_bath(kT=kB * 300, friction=g * moments, seed=1)
-many = ph.ensemble(moments, None, momenta, "baoab(jacobi)", field=bath, dt=0.01, steps=400, every=8)
+many = ph.ensemble(moments, None, momenta, "baoab(jacobi)", field=bath, dt=0.02, steps=200, every=4)
 axes = (many.momentum**2 / moments).mean(1) / kB  # kelvin, about each axis
 expected = 300 + (axes[0].mean() - 300) * np.exp(-2 * g * many.t)
 assert np.abs(axes.mean(1) / expected - 1).max() < 0.015

@@ -2,8 +2,8 @@
 
 Euler's equations of a free body are integrable in any dimension (Manakov 1976): in six dimensions there are, beside
 the energy, integrals in which the momentum occurs up to the sixth power. The discrete equations of Moser and Veselov
-conserve all of them, here to 1e-13 over 4000 steps. The implicit midpoint rule conserves the quadratic ones only; the
-spectrum of the momentum (the Casimirs), which no free motion changes, changes by more than 1e-3.
+conserve all of them, here to 1e-13 over 1500 steps. The implicit midpoint rule conserves the quadratic ones only; the
+spectrum of the momentum (the Casimirs), which no free motion changes, changes by more than 5e-4.
 
 How to: [bodies in N dimensions](../ndim.md).
 """
@@ -18,9 +18,9 @@ omega = np.triu(np.random.default_rng(1).normal(size=(6, 6)) / 3, 1)
 M = body.momentum(omega - omega.T)
 fig, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained", sharey=True)
 for ax, method in zip(axes, ("moser_veselov", "imr"), strict=True):
-    sol = ndim.solve(body, M, method=method, h=0.2, steps=4000, every=20)
+    sol = ndim.solve(body, M, method=method, h=0.2, steps=1500, every=10)
     drift = sol.drift()
-    assert drift["casimirs"] > 1e-3 if method == "imr" else max(drift.values()) < 1e-13
+    assert drift["casimirs"] > 5e-4 if method == "imr" else max(drift.values()) < 1e-13
     for name in ("energy", "spatial_momentum", "casimirs", "quadratic", "integrals"):
         values = np.reshape(sol.invariants()[name], (len(sol.t), -1))
         change = np.abs(values - values[0]).max(1) / np.abs(values[0]).max()
