@@ -48,7 +48,7 @@ for i in range(1000):
     away = np.linalg.norm(x, axis=1)
     path.append(np.where(end < 100, np.nan, away))
     end[(away > 0.5) & (end == 100)] = 0.1 * (i + 1)
-    x[end < 100], p[end < 100] = 0.0, 0.0  # lost tops stay where they are
+    x[end < 100], p[end < 100] = 0.0, 0.0  # lost tops are put back, so that their numbers stay finite
 fine = np.geomspace(6, 120, 4000)
 low, high = fine[[floats(s) for s in fine]][[0, -1]]
 assert abs(low - 10.5) < 0.05
