@@ -29,7 +29,8 @@ html_title = f"polhode {version}"
 html_static_path = ["style"]
 (HERE / "moving").mkdir(exist_ok=True)  # Sphinx looks for the folder before the page in it is made
 html_extra_path = ["moving"]
-html_css_files = ["formulas.css"]
+(HERE / "moving").mkdir(exist_ok=True)  # Sphinx looks for it before its page is made
+html_css_files = ["formulas.css", "gallery.css"]
 exclude_patterns = ["_build", "gallery/*.py"]
 suppress_warnings = ["myst.xref_missing", "myst.header"]  # pages also stand in the repository, with links to its files
 

@@ -2,7 +2,9 @@
 
 A satellite turns by 120 degrees under PD control, sampled at 2 Hz. The motors of its three wheels are limited, and so
 is the momentum of the wheels, so the body coasts in the middle of the slew. The torque is held between samples. The
-momentum of body and wheels together is constant to round-off.
+momentum of body and wheels together is constant to 1e-12.
+
+How to: [sampled-data control](../control.md), [states beside the body](../states.md).
 """
 
 import matplotlib.pyplot as plt
@@ -22,6 +24,8 @@ def slew(R, omega, wheels, stiffness=0.6, damping=2.5):
 body = ph.Body([8.0, 10.0, 12.0])
 problem = ph.Problem(body, attitude=[0.5, 0.3, -0.5, 0.41**0.5], omega=[0.0, 0.0, 0.0])
 sol = ph.solve(problem, "verner87", dt=0.05, t_end=60.0, control=slew)
+total = np.einsum("nij,nj->ni", sol.matrix, sol.momentum + sol.states["wheels"])
+assert np.abs(total).max() < 1e-12  # it was zero at the start
 angle = np.degrees(2 * np.arccos(np.clip(np.abs(sol.quaternion[:, 0]), 0.0, 1.0)))
 fig, (left, middle, right) = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
 left.plot(sol.t, angle)

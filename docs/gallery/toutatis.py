@@ -2,7 +2,10 @@
 
 Its long axis precesses about the angular momentum in 7.4 days while it rolls about this axis in 5.4 days (Ostro and
 others, Science 270 (1995) 80; Takahashi, Busch and Scheeres, Astronomical Journal 146 (2013) 95). Moments in ratio
-3.2 : 3.1 : 1; the path of the long axis in space over 60 days.
+3.2 : 3.1 : 1; the path of the long axis in space over 60 days. Two of the moments are nearly equal, so the angle of
+the axis from the angular momentum is nearly constant: it stays between 50.8 and 51.5 degrees.
+
+How to: [the light curve of Toutatis](../toutatis.md), [exact solutions](../exact.md).
 """
 
 import matplotlib.pyplot as plt
@@ -18,6 +21,7 @@ days = np.linspace(0, 60, 3000)
 sol = ph.exact(start, days)
 up = sol.spatial_momentum[0] / np.linalg.norm(sol.spatial_momentum[0])
 angle = np.degrees(np.arccos(sol.matrix[:, :, 2] @ up))
+assert 50.8 < angle.min() < angle.max() < 51.5
 fig = plt.figure(figsize=(9, 3.6), layout="constrained")
 left, right = fig.add_subplot(121), fig.add_subplot(122, projection="3d")
 left.plot(days, angle)

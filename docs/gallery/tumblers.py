@@ -2,7 +2,9 @@
 
 The bodies start in the same state; their moments of inertia differ by one part in a thousand. Their long axes, seen
 along the angular momentum, spread over the ring in which they precess. `ph.ensemble` computes eight or sixteen bodies
-at a time on every core, with the exact solution.
+at a time on every core, with the exact solution: the length of the momentum of no body changes by more than 1e-14.
+
+How to: [ensembles](../ensembles.md), [exact solutions](../exact.md).
 """
 
 import matplotlib.pyplot as plt
@@ -18,6 +20,8 @@ start = Rotation.align_vectors([[0, 0, 1]], [momentum])[0].as_quat(scalar_first=
 fig, axes = plt.subplots(1, 4, figsize=(9, 2.9), layout="constrained", sharex=True, sharey=True)
 for ax, time in zip(axes, (50.0, 400.0, 1600.0, 12800.0), strict=True):
     many = ph.ensemble(moments, start, momentum, "jacobi", dt=time, steps=1)
+    length = np.linalg.norm(many.momentum[-1], axis=1)
+    assert np.abs(length / np.linalg.norm(momentum) - 1).max() < 1e-14
     w, x, y, z = many.quaternion[-1].T
     tip = 2 * np.stack([x * z + w * y, y * z - w * x], 1)  # of R e3
     ax.hist2d(tip[:, 0], tip[:, 1], bins=150, range=[[-1.05, 1.05]] * 2, cmap="magma_r", norm="log")

@@ -146,8 +146,11 @@ MADE = ("api/index.md", "methods/index.md", "which_method.md", "combinations.md"
 """Pages that docs/generate.py makes."""
 
 GALLERY = sorted((ROOT / "docs" / "gallery").glob("*.py"))
-COMPILING = ("libration", "slew", "soft_wall", "tumblers")
-"""Scripts that compile for several seconds."""
+COMPILING = (
+    *("bdot", "coin", "diffusion", "dumbbells", "equinoxes", "flat_spin", "game_loop", "heat", "langevin_function"),
+    *("levitron", "libration", "orders", "rotor", "six_dimensions", "slew", "soft_wall", "tumblers"),
+)
+"""Scripts that compile or run for several seconds."""
 
 
 @pytest.mark.parametrize(
@@ -160,6 +163,46 @@ def test_the_gallery_draws(script, tmp_path, monkeypatch):
     runpy.run_path(str(script), run_name="__main__")
     assert (tmp_path / f"{script.stem}.png").stat().st_size > 10_000
     matplotlib.pyplot.close("all")
+
+
+def test_every_script_has_its_place_in_the_gallery():
+    """In one group, with a title, a text, links to pages that exist, and a check of its own."""
+    gallery = made_by("gallery_pages")
+    members = [member for group in gallery.GROUPS.values() for member in group]
+    scripts = [member for member in members if isinstance(member, str)]
+    assert sorted(scripts) == [script.stem for script in GALLERY]
+    assert len(members) >= 20
+    assert len(scripts) >= 14
+    for script in GALLERY:
+        entry = gallery.read(script)
+        page = gallery.page(script.stem, entry)
+        assert f"({script.stem}.png)" in page
+        assert re.search(r"^ *assert ", entry.code, re.MULTILINE), f"{script.name} does not check what its text says"
+        links = re.findall(r"\]\(\.\./([^)#]+)", entry.links)
+        assert links
+        for link in links:
+            assert (ROOT / "docs" / link).exists() or link in MADE or link.startswith("methods/"), (
+                f"{script.name}: {link}"
+            )
+
+
+def test_every_tile_of_the_gallery_leads_to_a_page():
+    gallery = made_by("gallery_pages")
+    entries = {script.stem: gallery.read(script) for script in GALLERY}
+    index = gallery.index(entries)
+    tiles = re.findall(r"\[!\[(.+)\]\((.+)\)\]\((.+?)(?:#.*)?\)$", index, re.MULTILINE)
+    assert len(tiles) == sum(map(len, gallery.GROUPS.values()))
+    for _, picture, target in tiles:
+        made = (ROOT / "docs" / "gallery" / target).with_suffix(".py").exists()
+        assert made or (ROOT / "docs" / "gallery" / picture).resolve().exists()
+        assert made or (ROOT / "docs" / "gallery" / target).resolve().exists()
+
+
+def test_a_script_without_links_is_refused(tmp_path):
+    script = tmp_path / "lonely.py"
+    script.write_text('"""A title.\n\nA text.\n"""\n', "utf-8")
+    with pytest.raises(ValueError, match=r"lonely\.py: expected a docstring with .* add what is missing"):
+        made_by("gallery_pages").read(script)
 
 
 FORMULA = re.compile(r"\$\$(.*?)\$\$|\$(.*?)\$", re.DOTALL)

@@ -25,7 +25,7 @@ def test_the_documentation_builds(tmp_path):
     """Without a warning; its pages open without the network, have no dead links, and the search finds them."""
     done = subprocess.run(
         [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", str(ROOT / "docs"), str(tmp_path)],
-        capture_output=True, text=True, check=False, timeout=900,
+        capture_output=True, text=True, check=False, timeout=1800,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     assert (tmp_path / "index.html").exists()

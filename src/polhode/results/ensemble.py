@@ -193,6 +193,8 @@ class Ensemble:
     ) -> Path:
         """Write a web page that animates some bodies, by default the first four, side by side; see `ph.view`.
 
+        Parameters
+        ----------
         together : show them in one scene instead, by default all of them
         colour : with `together`, what colours the bodies: numbers (N,) or (n, N), or a name: "energy", "drift" (of the
             energy), "steps", "error_estimate", or a statistic and its part such as "spin.max"

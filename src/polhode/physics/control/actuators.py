@@ -120,6 +120,8 @@ def wheels(
     size `coulomb` against the motion, or less if that stops the wheel at the end of the period, or if it is at rest and
     the motor does not overcome it.
 
+    Parameters
+    ----------
     axes : (M, 3), one for each wheel; their lengths are normalised. By default those of the body
     momenta : initial momenta h_i, one for all or (M,)
     max_torque, max_momentum : limits of motor torque and of |h_i|, one for all or (M,); by default none. A motor near
