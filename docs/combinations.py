@@ -34,6 +34,7 @@ KEPT: dict[str, dict[str, Any]] = {
     "`times=[...]`": {"times": [0.05, 0.2]},
     "`max_turn=0.01`": {"max_turn": 0.01},
     "events": {"events": True},
+    "derivatives": {"tangent": True},
 }
 """What is kept of one body."""
 
@@ -45,6 +46,8 @@ MANY_KEPT: dict[str, dict[str, Any]] = {
     "statistics at `times=[...]`": {"statistics": "energy", "times": [0.1, 0.2]},
     "events": {"events": True},
     "events and `times=[...]`": {"events": True, "times": [0.1, 0.2]},
+    "derivatives": {"tangent": True},
+    "derivatives at `times=[...]`": {"tangent": True, "times": [0.1, 0.2]},
 }
 """What is kept of many bodies."""
 
@@ -70,6 +73,7 @@ def one_body(steps: dict[str, Any], kept: dict[str, Any], direction: float, out:
     assert abs(sol.t[-1] - direction * END) < 1e-12
     assert np.isfinite(sol.momentum).all()
     assert "events" not in given or len(sol.events[0]) == 1
+    assert "tangent" not in given or np.isfinite(sol.tangent.matrix).all()
     if out is not None:
         back = ph.load(out)
         assert (back.t == sol.t).all()
@@ -93,6 +97,7 @@ def many_bodies(steps: dict[str, Any], kept: dict[str, Any], direction: float, o
     assert abs(many.t[-1] - direction * END) < 1e-12
     assert "events" not in given or [len(found) for found in many.events[0]] == [1, 1]
     assert "statistics" not in given or np.isfinite(many.statistics["energy"].mean).all()
+    assert "tangent" not in given or np.isfinite(many.tangent.matrix).all()
     assert out is None or (ph.load(out).quaternion == many.quaternion).all()
     return ""
 

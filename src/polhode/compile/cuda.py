@@ -20,7 +20,7 @@ from ..errors import InputError
 from ..kernels.loops import ROTATION, StateSpace, stepping, with_states, write_timed_row
 from ..physics.observers.statistics import Watch
 from . import numba_target
-from .batch.fixed_step import watched
+from .batch.fixed_step import states_of, watched
 from .batch.layout import (
     COLUMNS_OF_DATA,
     INERTIA,
@@ -113,10 +113,11 @@ def reader(size: Sizes) -> Callable[..., Any]:
     moments, inverses = _tuple_function(str(INERTIA), 3), _tuple_function(str(INVERSE), 3)
     at = {place: f"tables[{i}][0]" for i, place in enumerate(size.data)}
     items = "".join(f"{at.get(j, f'data[{PARAMETERS + j}, k]')}, " for j in range(size.parameters))
-    values = from_text("data, k, tables", f"return ({items})")
+    values, state = from_text("data, k, tables", f"return ({items})"), states_of(size)
 
     def read(data: Any, k: int, tables: Any) -> Any:
-        return (q(data, k), m(data, k)), (moments(data, k), inverses(data, k), values(data, k, tables))
+        system = moments(data, k), inverses(data, k), values(data, k, tables)
+        return state((q(data, k), m(data, k)), system), system
 
     return inner(read)
 
@@ -137,11 +138,12 @@ def loop(
     ``run[blocks, threads, stream](t0, every, number, data, rows, failed, tables)`` reads body k of `number` from column
     k of `data` and writes its i-th output state to ``rows[i, :, k]``. If a step fails, ``failed[k]`` gets its number,
     counting from 1, and the last row of that body its last good state; rows between are NaN.
-    With statistics there is one row: the last state and the accumulated numbers. The first `kept` numbers in the memory
-    of the method are written after the state (with a `clock`, its time).
+    With statistics there is one row: the last state and the accumulated numbers. A tangent, or the first `kept` numbers
+    in the memory of the method, are written after the state (with a `clock`, its time).
     """
     card()
-    plain = CLOCKED if clock else with_states(kept) if kept else ROTATION
+    behind = len(size.states) or kept
+    plain = CLOCKED if clock else with_states(behind) if behind else ROTATION
     space, opened = watched(plain, watch, _read_behind, _write_behind, clock, kept)
     advance = register_jitable(**numba_target.INNER)(stepping(step, torque, space, before, after))
     numba_target.teach()  # the kernels `stepping` made

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from ..kernels.loops import COLUMNS, ROTATION, STALLED, allowed, attempting_steps
+from ..kernels.loops import COLUMNS, ROTATION, STALLED, allowed, attempting_steps, with_states
 from ..methods.adaptive.controller import first_step
 from . import cuda as fixed
 from . import numba_target
@@ -24,9 +24,6 @@ from .clock import counted
 
 cuda: Any = None
 """numba.cuda after `loop` has imported it; a module global, because numba's simulator replaces it by name."""
-
-WIDTH = COLUMNS + BEHIND
-"""Numbers in the result of a body."""
 
 REGISTERS, MOST_REGISTERS = 1 << 16, 255
 """Registers of a multiprocessor, which are given to threads by eights, and most of a thread."""
@@ -48,6 +45,19 @@ def _only(end: Any, i: int) -> Any:
     return end
 
 
+def _writer(count: int) -> Callable[..., Any]:
+    """Compiled function (row, k, y, steps, largest) that writes the result of body k.
+
+    A tangent of `count` numbers follows the number of steps and the largest momentum, as in lanes.
+    """
+    numbers = (
+        *(f"y[0][{j}]" for j in range(4)), *(f"y[1][{j}]" for j in range(3)), "steps", "largest",
+        *(f"y[2][{j}]" for j in range(count)),
+    )  # fmt: skip
+    lines = "; ".join(f"row[{j}, k] = {number}" for j, number in enumerate(numbers))
+    return fixed.from_text("row, k, y, steps, largest", lines)
+
+
 def loop(controlled_step: Callable[..., Any], size: Sizes, several: bool) -> Any:
     """The run of one chunk with an embedded pair, a kernel of numba-cuda.
 
@@ -57,15 +67,17 @@ def loop(controlled_step: Callable[..., Any], size: Sizes, several: bool) -> Any
     ``run[blocks, threads, stream](t0, ends, longest, tolerance, angle, number, data, rows, failed, taken, tables)``
     integrates the bodies of the columns of `data`; `tables` are the rows of data of their field. `angle` is that of the
     first step, and ``taken[0]`` the number of bodies that have a thread: at the start the number of threads. The column
-    of a body in ``rows[i]`` gets the state at ``ends[i]``, the number of steps and the largest momentum until then. If
-    no further step succeeds, ``failed[k]`` gets the number of that step, counting from 1, the last row the last good
-    state, and the rows between are NaN.
+    of a body in ``rows[i]`` gets the state at ``ends[i]``, the number of steps and the largest momentum until then, and
+    its tangent if it has one. If no further step succeeds, ``failed[k]`` gets the number of that step, counting from 1,
+    the last row the last good state, and the rows between are NaN.
     """
     global cuda
     cuda = fixed.card()
-    attempt_step = register_jitable(**numba_target.INNER)(attempting_steps(controlled_step))
+    count = len(size.states)
+    space, columns = with_states(count) if count else ROTATION, COLUMNS + BEHIND + count
+    attempt_step = register_jitable(**numba_target.INNER)(attempting_steps(controlled_step, space))
     numba_target.teach()  # the kernels made above
-    read, write = fixed.reader(size), ROTATION.write
+    read, write = fixed.reader(size), _writer(count)
     number_of, time = map(register_jitable(**numba_target.INNER), (_number_of, _time) if several else (_one, _only))
 
     def run(
@@ -90,18 +102,14 @@ def loop(controlled_step: Callable[..., Any], size: Sizes, several: bool) -> Any
             else:
                 stalls += 1
             if t >= until and leg < last:
-                write(rows[:, :, k], leg, y)
-                rows[leg, COLUMNS, k] = steps
-                rows[leg, COLUMNS + 1, k] = largest
+                write(rows[leg], k, y, steps, largest)
                 leg += 1
                 until = time(ends, leg)
             if t >= end or stalls >= STALLED or steps >= MOST:
                 for i in range(leg, last):
-                    for j in range(COLUMNS + BEHIND):
+                    for j in range(columns):
                         rows[i, j, k] = np.nan
-                write(rows[:, :, k], last, y)
-                rows[last, COLUMNS, k] = steps
-                rows[last, COLUMNS + 1, k] = largest
+                write(rows[last], k, y, steps, largest)
                 failed[k] = -1 if t >= end else steps + 1
                 k = following
                 if k < number:
@@ -152,4 +160,4 @@ def run_on_card(
     `times` are the start, the end or all kept times, and the longest step; `found` are the result arrays.
     """
     start = functools.partial(launch, run, times, tolerance, angle, tables=fixed.tables_of(given))
-    fixed.run_in_chunks(start, given, order, WIDTH, found)
+    fixed.run_in_chunks(start, given, order, COLUMNS + found[2].shape[2], found)

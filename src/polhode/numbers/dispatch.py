@@ -63,17 +63,24 @@ _GROUPS: list[Any] = [tuple]
 
 _SEEDERS: list[Callable[..., Any]] = []
 
+_JOINERS: list[Callable[..., Any]] = []
+
 
 def register_tangents(
-    number_type: type, groups: tuple[type, ...] = (), seeder: Callable[..., Any] | None = None
+    number_type: type,
+    groups: tuple[type, ...] = (),
+    seeder: Callable[..., Any] | None = None,
+    joiner: Callable[..., Any] | None = None,
 ) -> None:
     """Register a number type that carries tangents (derivatives).
 
-    `groups` are types besides `tuple` that hold several numbers; `seeder` implements `seed_tangents`.
+    `groups` are types besides `tuple` that hold several numbers; `seeder` implements `seed_tangents`, and `joiner`
+    `with_tangents`.
     """
     _HAVE_TANGENTS.add(number_type)
     _GROUPS.extend(groups)
     _SEEDERS.extend([seeder] if seeder else [])
+    _JOINERS.extend([joiner] if joiner else [])
 
 
 def has_tangents(x: Any) -> bool:

@@ -194,4 +194,9 @@ def seed_tangents(v: Any) -> Any:
     return Dual(1, v[0], x), Dual(1, v[1], y), Dual(1, v[2], z)
 
 
-register_tangents(Dual, seeder=seed_tangents)
+def with_tangents(x: Any, tangents: tuple[Any, ...]) -> Dual:
+    """Give a plain number tangents, an array."""
+    return Dual(1, x, np.array(tangents))
+
+
+register_tangents(Dual, seeder=seed_tangents, joiner=with_tangents)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from .dispatch import _HAVE_TANGENTS, _SEEDERS, _space
+from .dispatch import _HAVE_TANGENTS, _JOINERS, _SEEDERS, _space
 from .types import Number, Vec3
 
 FUNCTIONS = (
@@ -225,8 +225,13 @@ def seed_tangents(v: Vec3) -> Vec3:
     return _SEEDERS[0](v)
 
 
+def with_tangents(x: Number, tangents: tuple[Number, ...]) -> Number:
+    """Give a plain number a tangent in each of several directions."""
+    return _JOINERS[0](x, tangents)
+
+
 def tangent(x: Number, i: int) -> Number:
-    """Tangent in direction i of a number computed from `seed_tangents`, as a plain number."""
+    """Tangent in direction i of a number computed from `seed_tangents` or `with_tangents`, as a plain number."""
     return _space(x).tangent(x, i)
 
 

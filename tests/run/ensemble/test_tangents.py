@@ -1,9 +1,12 @@
 """Derivatives of the states of an ensemble: those of `ph.solve` for every body."""
 
+import sys
+
 import numpy as np
 import pytest
 
 import polhode as ph
+from simulated_card import computed
 
 RNG = np.random.default_rng(5)
 TURN = np.linalg.qr(RNG.normal(size=(3, 3)))[0]
@@ -105,7 +108,6 @@ def test_statistics_keep_the_ends_of_the_derivatives():
     [
         ({"method": "abm4"}, "needs steps from state to state"),
         ({"out": "x.zarr"}, "remove the argument out"),
-        ({"device": "cuda"}, "remove the argument device"),
         ({"tangent": 3}, "tangent"),
     ],
 )
@@ -126,3 +128,48 @@ def test_conditions_and_linear_bodies_are_refused():
     many = ph.ensemble(rod, "jacobi", dt=0.1, t_end=1.0, omega=[[0.0, 0.2, 0.3]] * 2, tangent=True)
     with pytest.raises(ph.InputError, match="linear body"):
         _ = many.tangent.inertia
+
+
+# --- on a GPU -----------------------------------------------------------------------------------------
+
+ON_CARD = {
+    "steps": {**FIXED, "t_end": 0.5, "every": 4, **MANY},
+    "own steps": {
+        "method": FIXED["method"],
+        "dt": np.array([0.05, -0.04, 0.1]),
+        "steps": np.array([7, 3, 5]),
+        **MANY,
+        "body": ph.Body((1.0, 2.0, 2.5)),
+    },
+    "times": {"step_tol": 1e-7, "t_end": 0.5, "times": [0.2, 0.5], **MANY},
+    "tol": {"tol": 1e-6, "t_end": 0.5, **MANY},
+}
+
+
+def derivatives(case, device):
+    """All derivatives of a case, by name."""
+    tangent = ph.ensemble(PROBLEM, device=device, **ON_CARD[case]).tangent
+    return {"matrix": tangent.matrix, "inertia": tangent.inertia, "mgl": tangent.params["mgl"]}
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory):
+    return computed(__file__, tmp_path_factory.mktemp("cuda") / "tangents.npz")
+
+
+@pytest.mark.parametrize("case", ON_CARD)
+def test_the_card_computes_the_derivatives_of_the_processor(simulated, case):
+    """With equal steps to round-off; with a tolerance to a part of it, because the steps may differ by round-off."""
+    near = 1e-13 if "dt" in ON_CARD[case] else 1e-8
+    for name, values in derivatives(case, "cpu").items():
+        np.testing.assert_allclose(simulated[f"{case}: {name}"], values, rtol=0, atol=near * abs(values).max())
+
+
+def write_all(path):
+    """What the card (its simulator) computes."""
+    found = {f"{case}: {name}": x for case in ON_CARD for name, x in derivatives(case, "cuda").items()}
+    np.savez(path, **found)
+
+
+if __name__ == "__main__":
+    write_all(sys.argv[1])

@@ -107,7 +107,7 @@ def reader(size: Sizes) -> Callable[..., Any]:
     values = _tuple_function(
         "data, columns, first, at", "load(data[first + #], at)", size.parameters, size.data, "columns[@][0]"
     )
-    state = _states_of(size)
+    state = states_of(size)
 
     def read(data: Any, at: int, columns: Any) -> Any:
         y = (four(data, STATE, at), three(data, STATE + 4, at))
@@ -118,7 +118,7 @@ def reader(size: Sizes) -> Callable[..., Any]:
     return made
 
 
-def _states_of(size: Sizes) -> Callable[..., Any]:
+def states_of(size: Sizes) -> Callable[..., Any]:
     """Compiled function (y, system) -> the state (q, m), or (q, m, z) with the initial states of the field."""
     numbers = "".join(f"system[2][{i}], " for i in size.states)
     space: dict[str, Any] = {}
@@ -134,7 +134,7 @@ def copier(size: Sizes) -> Callable[..., Any]:
         _tuple_function("v, i", "spread(extract(v[#], i))", 4),
     )
     values = _tuple_function("v, i", "spread(extract(v[#], i))", size.parameters, size.data, "v[#]")
-    state = _states_of(size)
+    state = states_of(size)
 
     def copies(y: Any, system: Any, i: int) -> Any:
         same = three(system[0], i), three(system[1], i), values(system[2], i)

@@ -1,4 +1,4 @@
-"""Steps of many bodies with a tangent each: kernels of a step on duals of lanes.
+"""Steps of many bodies with a tangent each: kernels of a step on duals, of lanes or, on a GPU, of doubles.
 
 A state is (q, Pi, z): z is the tangent, a rotation d in R exp(hat d) and a change of the momentum, in principal axes. A
 step makes duals of them, dq = q (0, d)/2, runs the kernel of the method, and reads the tangent again, d = 2 Im(q* dq).
@@ -16,10 +16,9 @@ from ...kernels.so3 import conj, dot, mul, times
 from ...kernels.state import collapse
 from ...kernels.unroll import unrolled_kernel
 from ...numbers.dispatch import kernel, noinline
-from ...numbers.primitives import log, sqrt, where
+from ...numbers.primitives import log, sqrt, stop_gradient, tangent, where, with_tangents
 from ...physics.fields.variation import GROWTH, MEAN, PER_SPAN, PERIOD, TIME, WEIGHTED
 from .. import numba_target
-from ..simd.dual import tangents_of, value_of, with_tangents
 
 SIZE = 6
 """Numbers of a tangent."""
@@ -75,10 +74,10 @@ _joined = _made(
 
 _split = _made(
     "a, b",
-    f"(q, m, (2 * d[1], 2 * d[2], 2 * d[3], {', '.join(f'tangents(b[{i}])[0]' for i in range(3))}))",
+    f"(q, m, (2 * d[1], 2 * d[2], 2 * d[3], {', '.join(f'tangent(b[{i}], 0)' for i in range(3))}))",
     f"q, m = {_tuple(f'value(a[{i}])' for i in range(4))}, {_tuple(f'value(b[{i}])' for i in range(3))}",
-    f"d = mul(conj(q), {_tuple(f'tangents(a[{i}])[0]' for i in range(4))})",
-    mul=mul, conj=conj, value=value_of, tangents=tangents_of,
+    f"d = mul(conj(q), {_tuple(f'tangent(a[{i}], 0)' for i in range(4))})",
+    mul=mul, conj=conj, value=stop_gradient, tangent=tangent,
 )  # fmt: skip
 """Compiled function (q, m) of duals -> (q, m, z)."""
 
@@ -114,7 +113,7 @@ def fixed_step(step: Callable[..., Any], start: Callable[..., Any], places: Plac
     def step_with_tangent(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
         new, residual = step(h, t, start(_joined(y[0], y[1], y[2])), system_of(system), torque)
         q, m = collapse(new)
-        return _split(q, m), value_of(residual)
+        return _split(q, m), stop_gradient(residual)
 
     return step_with_tangent
 
@@ -162,6 +161,6 @@ def estimated_step(attempt: Callable[..., Any], places: Places) -> Callable[...,
     @kernel
     def attempt_with_tangent(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
         new, attitude, momentum = attempt(h, t, _joined(y[0], y[1], y[2]), system_of(system), torque)
-        return _split(new[0], new[1]), value_of(attitude), value_of(momentum)
+        return _split(new[0], new[1]), stop_gradient(attitude), stop_gradient(momentum)
 
     return attempt_with_tangent

@@ -4,8 +4,8 @@ A kernel called with dual numbers computes its value and the derivatives in all 
 Values are computed as for plain numbers; comparisons, and so all branches, use values only. The rules for the
 elementary functions are those of `expression.partials`.
 
-The tangents are vectors: of a double, one vector with an entry for each direction (`DualType`); of the lanes of many
-bodies, one vector of lanes for each direction (`LaneDualType`).
+The tangents are vectors: of a double, one vector with an entry for each direction (`DualType`), or a double if there is
+one direction; of the lanes of many bodies, one vector of lanes for each direction (`LaneDualType`).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class DualType(types.Type):
     @property
     def parts(self) -> list[Any]:
         """The LLVM types of the value and of the vectors of tangents."""
-        return [_DOUBLE, ir.VectorType(_DOUBLE, self.width)]
+        return [_DOUBLE, _DOUBLE if self.width == 1 else ir.VectorType(_DOUBLE, self.width)]
 
 
 class LaneDualType(DualType):
@@ -127,9 +127,19 @@ def _zeros(kind: DualType) -> list[Any]:
 
 def _by_direction(builder: Any, kind: DualType, tangents: list[Any]) -> list[Any]:
     """The tangents, one for each direction, as plain numbers."""
-    if isinstance(kind, LaneDualType):
+    if isinstance(kind, LaneDualType) or kind.width == 1:
         return tangents
     return [builder.extract_element(tangents[0], ir.Constant(_I32, i)) for i in range(kind.width)]
+
+
+def _from_directions(builder: Any, kind: DualType, tangents: list[Any]) -> list[Any]:
+    """The inverse of `_by_direction`."""
+    if isinstance(kind, LaneDualType) or kind.width == 1:
+        return tangents
+    vector: Any = ir.Constant(kind.parts[1], ir.Undefined)
+    for i, one in enumerate(tangents):
+        vector = builder.insert_element(vector, one, ir.Constant(_I32, i))
+    return [vector]
 
 
 @lower_cast(types.Integer, DualType)
@@ -154,8 +164,13 @@ def _difference(builder: Any, a: list[Any], b: list[Any]) -> list[Any]:
     return [builder.fsub(x, y) for x, y in zip(a, b, strict=True)]
 
 
+def _negated(builder: Any, x: Any) -> Any:
+    """-x as -0 - x, because NVVM has no instruction of its own for it; LLVM makes them the same."""
+    return builder.fsub(_constant(x.type, -0.0), x)
+
+
 def _negative(builder: Any, tangents: list[Any]) -> list[Any]:
-    return [builder.fneg(x) for x in tangents]
+    return [_negated(builder, x) for x in tangents]
 
 
 def _add(builder: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
@@ -277,7 +292,7 @@ def _teach_operators() -> None:
         _binary(getattr(operator, name), make)
     for name, sign in {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}.items():
         _comparison(getattr(operator, name), sign)
-    _unary(operator.neg, lambda builder, value, tangents: (builder.fneg(value), _negative(builder, tangents)))
+    _unary(operator.neg, lambda builder, value, tangents: (_negated(builder, value), _negative(builder, tangents)))
     _unary(operator.pos, lambda builder, value, tangents: (value, tangents))
     _unary(abs, _absolute)
 
@@ -475,24 +490,14 @@ def access(width: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 
 @intrinsic
-def with_tangents(typingctx: Any, value: Any, tangents: Any) -> Any:
-    """The dual of a vector of lanes and its tangents, a tuple with a vector for each direction."""
-    kind = LaneDualType(len(tangents))
+def _with_tangents(typingctx: Any, value: Any, tangents: Any) -> Any:
+    kind = (LaneDualType if isinstance(value, Lanes) else DualType)(len(tangents))
 
     def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return _dual(builder, args[0], [builder.extract_value(args[1], i) for i in range(kind.width)])
+        found = [builder.extract_value(args[1], i) for i in range(kind.width)]
+        return _dual(builder, args[0], _from_directions(builder, kind, found))
 
-    return kind(lanes, UniTuple(lanes, kind.width)), make
-
-
-@intrinsic
-def tangents_of(typingctx: Any, x: Any) -> Any:
-    """The tangents of a dual of lanes: a tuple with a vector for each direction."""
-
-    def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return context.make_tuple(builder, sig.return_type, _parts(builder, args[0])[1])
-
-    return UniTuple(lanes, x.width)(x), make
+    return kind(kind.plain, UniTuple(kind.plain, kind.width)), make
 
 
 # --- the elementary functions -----------------------------------------------------------------------
@@ -533,10 +538,16 @@ def teach(options: dict[str, Any]) -> None:
     def seed_tangents(v: Any) -> Any:
         return lambda v: _seed_tangents(v)
 
+    def with_tangents(x: Any, tangents: Any) -> Any:
+        return lambda x, tangents: _with_tangents(x, tangents)
+
     def tangent(x: Any, i: Any) -> Any:
         return lambda x, i: _tangent(x, i)
 
-    for made in (stop_gradient, tangents_squared, max_tangent_ratio, relative_tangents, seed_tangents, tangent):
+    for made in (
+        *(stop_gradient, tangents_squared, max_tangent_ratio, relative_tangents),
+        *(seed_tangents, with_tangents, tangent),
+    ):
         overload(getattr(primitives, made.__name__), strict=False, jit_options=options)(made)
 
 

@@ -168,7 +168,7 @@ def ensemble(
         "params": params, "t0": t0, "t_end": t_end,
     }  # fmt: skip
     if tangent is not False and flag("tangent", tangent):
-        _refuse_with_tangent(device, out=out, scheduler=scheduler, control=control)
+        _refuse_with_tangent(out=out, scheduler=scheduler, control=control)
     inputs, method = read(bodies, attitudes, momenta, method, said, timed=steps is None)
     sampled_control.refuse_controlled(inputs.field)
     if control is not None or period is not None:
@@ -262,14 +262,12 @@ def _refuse_with_tolerance(every: Any, **given: Any) -> None:
         )
 
 
-def _refuse_with_tangent(device: str, **given: Any) -> None:
+def _refuse_with_tangent(**given: Any) -> None:
     for name, value in given.items():
         if value is not None:
             raise InputError(
                 f"derivatives are computed in memory, without {name}; remove the argument {name} or tangent"
             )
-    if device != "cpu":
-        raise InputError("tangent=True runs on processors, with device='cpu'; remove the argument device or tangent")
 
 
 def _refuse_with_chaos(**given: Any) -> None:

@@ -178,19 +178,18 @@ def _adaptively_on_cores(task: Task, times: tuple[float, np.ndarray, float], fou
 
     assert task.tolerance is not None
     given, _ = task.given()
-    steps, size = lane_steps(task.model, task.method, task.tolerance), _sizes(task)
-    if task.tangent_places is not None:
-        steps = _adaptive_with_tangent(task, steps)
+    steps, size = _adaptive_steps(task), _sizes(task)
     run = program(lambda: adaptive_step.loop(steps.make(), size), "travelling lanes", size, *steps.key).run
     adaptive_step.run_on_cores(run, times, task.tolerance, steps.setting, given, found, threads)
 
 
-def _adaptive_with_tangent(task: Task, steps: LaneSteps) -> LaneSteps:
-    """Return adaptive steps with a tangent."""
+def _adaptive_steps(task: Task) -> LaneSteps:
+    """Return the adaptive steps of a task, with a tangent if its bodies have one."""
+    assert task.tolerance is not None
+    steps, places = lane_steps(task.model, task.method, task.tolerance), task.tangent_places
+    if places is None:
+        return steps
     from ...compile.batch import lane_tangents
-
-    places = task.tangent_places
-    assert places is not None
 
     def make() -> tuple[Any, ...]:
         torque = torque_kernel(task.model, floats.number, task.method)
@@ -209,7 +208,7 @@ def _adaptively_on_card(task: Task, times: tuple[float, Any, float], found: Any,
     _check_card(task)
     cuda.card()
     given, order = task.given()
-    steps, size = lane_steps(task.model, task.method, task.tolerance), _sizes(task)
+    steps, size = _adaptive_steps(task), _sizes(task)
     t0, ends, longest = times
     several = len(ends) > 1
     key = "cuda, adaptive", several, size, *steps.key
@@ -256,8 +255,7 @@ def _run_on_card(task: Task, found: Any, threads: int | None) -> None:
     given, order = task.given()
 
     def build_loop() -> Any:
-        torque = torque_kernel(task.model, floats.number, method)
-        parts = method.build(floats.number), torque, _sizes(task), beginning(method)
+        parts = *_step(task), _sizes(task), _beginning(task)
         return cuda.loop(
             *parts, *method.processors(floats.number), method.has_own_time, task.wanted, method.kept_memory
         )

@@ -1,0 +1,104 @@
+"""Derivatives of an ensemble of tops on a real NVIDIA GPU against the processor, and their cost.
+
+    python -m validation.gpu_tangent [--bodies 20000] [--steps 200]
+
+The largest difference of the derivatives of a body is divided by the largest of them. With equal steps both devices
+make the same steps, up to round-off. With a tolerance their steps may differ, and the derivatives by the errors of the
+steps. Rates are those of a second run, without compilation. The exit status is 1 if a check failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+import polhode as ph
+
+END = 2.0
+BODY = ph.Body([1.0, 1.3, 1.7])
+TOP = ph.Problem(BODY, ph.fields.gravity(mgl=1.5), omega=(0.3, 1.0, 0.2))
+TENSOR = ph.Body([[1.2, 0.1, 0.0], [0.1, 1.5, 0.2], [0.0, 0.2, 1.9]])
+
+ROUND_OFF = 1e-11
+"""Largest relative difference with equal steps: 200 of them, with some tens of roundings each, whose effects grow."""
+
+STEP_TOL, FACTOR = 1e-9, 1e3
+"""Tolerance of a step, and the largest relative difference in its units: tens of steps, whose errors grow."""
+
+
+def cases(steps: int) -> dict[str, tuple[dict[str, Any], float]]:
+    """Return the arguments of a run and the largest allowed difference, by name."""
+    fixed, adaptive = {"dt": END / steps, "steps": steps}, {"step_tol": STEP_TOL, "t_end": END}
+    return {
+        "strang(dmv6)": ({"method": "strang(dmv6)", **fixed}, ROUND_OFF),
+        "strang(dmv6), tensors": ({"method": "strang(dmv6)", "body": TENSOR, **fixed}, ROUND_OFF),
+        "imidm": ({"method": "imidm", **fixed}, ROUND_OFF),
+        "mkrk(rk4)": ({"method": "mkrk(rk4)", **fixed}, ROUND_OFF),
+        f"step_tol={STEP_TOL:g}": (adaptive, FACTOR * STEP_TOL),
+        "times": ({**adaptive, "times": [END / 3, END]}, FACTOR * STEP_TOL),
+    }
+
+
+def derivatives(many: ph.Ensemble) -> dict[str, np.ndarray]:
+    """Return the derivatives of the states, each (n, N, 6, directions)."""
+    tangent, number = many.tangent, len(many.failed)
+    found = {"state": tangent.matrix, "inertia": tangent.inertia, "mgl": tangent.params["mgl"]}
+    return {name: x.reshape(len(x), number, 6, -1) for name, x in found.items()}
+
+
+def difference(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """Return the largest difference of a body, relative to its largest derivative; infinite if one is not finite."""
+    size = np.abs(theirs).max(axis=(0, 2, 3))
+    found = (np.abs(ours - theirs).max(axis=(0, 2, 3)) / size).max()
+    return float(found) if np.isfinite(found) else np.inf
+
+
+def seconds(given: dict[str, Any]) -> tuple[float, float]:
+    """Return the seconds of the plain run and of the matrices."""
+    begin = time.perf_counter()
+    many = ph.ensemble(TOP, tangent=True, **given)
+    middle = time.perf_counter()
+    _ = many.tangent.matrix
+    return middle - begin, time.perf_counter() - middle
+
+
+def compared(name: str, given: dict[str, Any], limit: float) -> bool:
+    """Print the differences and the rates of a case; return whether they are small enough."""
+    card, processor = (ph.ensemble(TOP, tangent=True, device=device, **given) for device in ("cuda", "cpu"))
+    theirs, fine = derivatives(processor), not (card.failed >= 0).any()
+    for kind, ours in derivatives(card).items():
+        found = difference(ours, theirs[kind])
+        fine &= found <= limit
+        print(f"{name}: by {kind}, largest relative difference {found:.1e} (limit {limit:.0e})")
+    number = len(card.failed)
+    for device in ("cuda", "cpu"):
+        plain, matrices = seconds({**given, "device": device})
+        print(
+            f"{name}: {device}: {number / plain:.3g} bodies/s, {number / matrices:.3g} matrices/s; the matrices take "
+            f"{matrices / plain:.1f} times the plain run"
+        )
+    print(f"{name}: {'ok' if fine else 'FAILED'}", flush=True)
+    return fine
+
+
+def main() -> int:
+    """Run all cases."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bodies", type=int, default=20_000)
+    parser.add_argument("--steps", type=int, default=200)
+    chosen = parser.parse_args()
+    rng = np.random.default_rng(3)
+    start = {
+        "omega": rng.normal(size=(chosen.bodies, 3)),
+        "params": {"mgl": rng.uniform(0.5, 2.0, chosen.bodies)},
+    }
+    results = [compared(name, start | given, limit) for name, (given, limit) in cases(chosen.steps).items()]
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
