@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import types
 from numba.core.imputils import lower_builtin, lower_cast
 from numba.core.typeconv import Conversion
 from numba.core.types.containers import BaseTuple, Tuple, UniTuple
@@ -280,11 +280,19 @@ def _selected(builder: Any, condition: Any, yes: list[Any], no: list[Any]) -> li
     return [builder.select(condition, x, y) for x, y in zip(yes, no, strict=True)]
 
 
+def _without_sign(builder: Any, value: Any) -> Any:
+    """The absolute value, with the bit of the sign cleared: NVVM has no intrinsic for it."""
+    whole = ir.IntType(64)
+    bits: Any = ir.VectorType(whole, LANES) if value.type == _LANES else whole
+    size = (1 << 63) - 1
+    mask = ir.Constant(bits, [size] * LANES if value.type == _LANES else size)
+    return builder.bitcast(builder.and_(builder.bitcast(value, bits), mask), value.type)
+
+
 def _absolute(builder: Any, value: Any, tangents: list[Any]) -> tuple[Any, list[Any]]:
     negative = builder.fcmp_ordered("<", value, _constant(value.type, 0.0))
-    name = f"llvm.fabs.v{LANES}f64" if value.type == _LANES else "llvm.fabs.f64"
-    call = cgutils.get_or_insert_function(builder.module, ir.FunctionType(value.type, [value.type]), name)
-    return builder.call(call, [value]), _selected(builder, negative, _negative(builder, tangents), tangents)
+    size = _without_sign(builder, value)
+    return size, _selected(builder, negative, _negative(builder, tangents), tangents)
 
 
 def _teach_operators() -> None:
