@@ -8,6 +8,8 @@ import os
 import runpy
 from pathlib import Path
 
+import matplotlib.pyplot
+
 
 @dataclasses.dataclass(frozen=True)
 class Case:
@@ -136,3 +138,4 @@ def _draw(script: Path) -> None:
         runpy.run_path(str(script), run_name="__main__")
     finally:
         os.chdir(here)
+        matplotlib.pyplot.close("all")
