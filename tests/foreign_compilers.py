@@ -1,5 +1,6 @@
 """Compilers and interpreters of the languages that `ph.emit` writes, as far as this machine has them."""
 
+import functools
 import re
 import shutil
 import subprocess
@@ -19,9 +20,17 @@ COMMANDS = {
 SUFFIXES = {"cuda": "cu", "c": "c", "c++": "cpp", "rust": "rs", "javascript": "js"}
 
 
+@functools.cache
+def _works(program):
+    """Whether a program is there and can say its version; rustup leaves a `rustc` that needs a toolchain."""
+    return (
+        shutil.which(program) is not None and not subprocess.run([program, "--version"], capture_output=True).returncode
+    )
+
+
 def needed(program):
     """Skip the test if a program is not there."""
-    if shutil.which(program) is None:
+    if not _works(program):
         pytest.skip(f"{program} is not installed on this machine")
 
 
