@@ -3,10 +3,10 @@
     POLHODE_CACHE=$(mktemp -d) pytest -n 2 --durations=0 -m "" > times.txt
     python tools/slow_tests.py times.txt
 
-Tests in the list that the report does not name stay in it, so that a report of the fast tests alone adds those that
-have become slow. A fast suite is run often. Each file of tests has a share of the time in it; its cheapest tests fill the share, and at
+A fast suite is run often. Each file of tests has a share of the time in it; its cheapest tests fill the share, and at
 least one test stays. Times are those of a machine that compiles every program, and a program is counted in the test
-that needs it first.
+that needs it first. Tests in the list that the report does not name stay in it, so that a report of the fast tests
+alone adds those that have become slow.
 """
 
 from __future__ import annotations
