@@ -110,6 +110,12 @@ def slope(R, a):
     return a * (R[2][0] + R[1][1] * R[0][2])
 
 
+@ph.torque
+def push(t, strength):
+    """A pulse."""
+    return [ph.where(t < 0.5, strength, 0.0), 0.0, 0.0]
+
+
 def problem(field=THERMOSTAT, **start):
     return ph.Problem(ph.Body(start.pop("moments", MOMENTS)), field, **({"momentum": START} | start))
 
@@ -145,6 +151,15 @@ def test_the_extended_energy_is_conserved_and_reported():
     assert [set(drift) for drift in drifts] == 2 * [{"extended_energy"}]
     assert drifts[0]["extended_energy"] / drifts[1]["extended_energy"] == pytest.approx(4, rel=0.1)
     assert drifts[1]["extended_energy"] < 1e-4
+
+
+def test_the_extended_energy_is_no_error_where_a_torque_does_work():
+    pushed = ph.Problem(ph.Body([1.0, 2.0, 3.0]), push(0.2) + THERMOSTAT, omega=[0.0, 0.0, 0.0])
+    sol = ph.solve(pushed, "nose_hoover(mkrk(rk4))", dt=0.01, steps=100)
+    assert sol.drift() == {}
+    assert sol.changes()["extended_energy"] > 1e-3
+    with pytest.raises(KeyError, match="extended_energy is not conserved in this motion"):
+        _ = sol.drift()["extended_energy"]
 
 
 @pytest.mark.parametrize("suffix", [".zarr", ".nc"])

@@ -40,10 +40,12 @@ class Conserved:
 
     energy : kinetic plus potential energy
     directions : orthonormal directions in space along which the angular momentum is conserved
+    extended_energy : with a thermostat, the energy of body and chain: all other forces have a potential, or do no work
     """
 
     energy: bool
     directions: tuple[tuple[float, float, float], ...]
+    extended_energy: bool = False
 
     @property
     def momentum(self) -> str:
@@ -69,7 +71,7 @@ def conserved(problem: Problem) -> Conserved | None:
     if field is None:
         return Conserved(True, AXES)
     if field.bath is not None:
-        return Conserved(False, ())
+        return Conserved(False, (), conserves_energy(problem))
     if field.states or field.opaque or isinstance(field, VaryingField):
         return None
     return Conserved(conserves_energy(problem), _rows(conserved_directions(problem)))

@@ -344,12 +344,12 @@ class Trajectory:
         ``energy``; for a free body ``spatial_momentum`` (as a vector) and ``momentum_norm``; else the part of the
         spatial momentum that the torque does not change, ``vertical_momentum`` or ``conserved_momentum``. Where it is
         not known what is conserved, the result is that of `changes`. With a chain of Nosé and Hoover only the extended
-        energy is conserved, that of body and chain.
+        energy is conserved, that of body and chain, and only if no other torque does work (in a file that does not hold
+        its problem, none is assumed to).
         """
-        if CHAIN_ENERGY in dict(self.info.states):
-            parts = ((part.energy, part.states[CHAIN_ENERGY]) for part in self.parts())
-            return Drift(extended_energy=float(observables.extended_drift(parts)))
         kept = self.conserved
+        if CHAIN_ENERGY in dict(self.info.states) and (kept is None or kept.extended_energy):
+            return Drift(extended_energy=self.changes()["extended_energy"])
         if kept is None:
             return self.changes()
         seen = kept.momentum if self.mp is None or kept.is_exact else ""  # directions are known to doubles
@@ -361,8 +361,15 @@ class Trajectory:
         return drift
 
     def changes(self) -> dict[str, float]:
-        """Largest relative changes of energy, spatial momentum (as a vector) and |momentum|, conserved or not."""
-        return self._changes(None)
+        """Largest relative changes of energy, spatial momentum (as a vector) and |momentum|, conserved or not.
+
+        With a chain of Nosé and Hoover also of the extended energy.
+        """
+        found = self._changes(None)
+        if CHAIN_ENERGY in dict(self.info.states):
+            parts = ((part.energy, part.states[CHAIN_ENERGY]) for part in self.parts())
+            found["extended_energy"] = float(observables.extended_drift(parts))
+        return found
 
     def _changes(self, directions: Any) -> dict[str, float]:
         if self.mp is None:
