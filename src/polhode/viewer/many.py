@@ -13,6 +13,7 @@ from ..errors import InputError
 from ..physics.body import Body
 from ..physics.periodic_box import PeriodicBox
 from ..physics.shapes import to_json
+from ..physics.triangles import Mesh, balls, meshes, reach
 from ..physics.validate import real_array
 from ..results.ensemble import Ensemble
 from ..results.store.atomic import write_whole
@@ -23,7 +24,6 @@ from .animation import energy_ellipsoid
 from .data import SPEEDS, WIDE, drawn, largest_turn, packed, part_data, pleasant, shown_indices
 from .looks import default_shapes
 from .motion import attitudes_at
-from .solids import Mesh, balls, meshes, reach
 
 MOST_BODIES, MOST_STATES = 1000, 600_000
 """Most bodies in a scene, and most states of all bodies together; more states are thinned evenly."""
