@@ -81,6 +81,11 @@ class Bodies:
         columns = {} if self.field is None else self.field.columns
         return tuple(columns.get(i, x) for i, x in enumerate(parameters))
 
+    @property
+    def parameters(self) -> tuple[Any, ...]:
+        """The parameters of the field, each an array (N,) or (1,), or a column of data."""
+        return self._with_data(components(self.values))
+
     def some(self, chosen: np.ndarray) -> Self:
         """Some of the bodies."""
         arrays = {f.name: x for f in dataclasses.fields(self) if isinstance(x := getattr(self, f.name), np.ndarray)}
@@ -114,7 +119,7 @@ class Bodies:
         if not isinstance(self.field, VaryingField):
             return None
         times = t[:, None] if t.ndim == 1 else t
-        found = self.field.inertia_at(times, self._with_data(components(self.values)))
+        found = self.field.inertia_at(times, self.parameters)
         return np.broadcast_to(found, (len(t), self.number, 3, 3))
 
     def omega_of(self, momentum: np.ndarray) -> np.ndarray:
@@ -129,7 +134,7 @@ class Bodies:
         if self.field is None:
             return np.asarray(kinetic)
         potential = self.field.potential_kernel(floats.number)
-        return np.asarray(kinetic + potential(matrix(components(quaternion)), self._with_data(components(self.values))))
+        return np.asarray(kinetic + potential(matrix(components(quaternion)), self.parameters))
 
     def check_axial(self, name: str, vector: np.ndarray) -> None:
         """Refuse momenta or angular velocities along the axis of a linear body."""

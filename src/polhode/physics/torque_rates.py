@@ -23,8 +23,9 @@ from ..numbers.dispatch import kernel
 from ..symbolic.expression import LOOK_UPS, Expr, Exprs, lift, ordered, source, symbol
 from ..taylor.graph import LOGIC, slopes
 from .axes import axes
-from .fields import Field, formula_kernel
+from .fields import Field
 from .fields.field import once_for_formula
+from .fields.kernels import formula_kernel
 
 Vector = tuple[Expr, Expr, Expr]
 

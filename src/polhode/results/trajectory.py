@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..methods.record import CHAIN_ENERGY
-from ..physics.conserved import Conserved, conserved
+from ..physics.conserved import THERMOSTATTED, Conserved, conserved
 from ..physics.shapes import Shape
 from . import observables
 from .samples import Samples
@@ -104,13 +104,13 @@ class Rounded(dict[str, Any]):
         self.mp = mp
 
 
-class Drift(dict[str, float]):
+class Drift(dict[str, Any]):
     """Changes of conserved quantities by name; asking for a quantity that is not conserved is explained."""
 
-    def __missing__(self, name: str) -> float:
+    def __missing__(self, name: str) -> Any:
         """Explain what is missing."""
         there = ", ".join(self) or "nothing"
-        raise KeyError(f"{name} is not conserved in this motion, {there} is; sol.changes() has its change")
+        raise KeyError(f"{name} is not conserved in this motion, {there} is; changes() has its change")
 
 
 class Trajectory:
@@ -149,7 +149,7 @@ class Trajectory:
         info: Info | Callable[[], Info],
         mp: types.SimpleNamespace | None = None,
         dense: Callable[[Any], Mapping[str, Any]] | None = None,
-        problem: Problem | None = None,
+        problem: Problem | Callable[[], Problem | None] | None = None,
     ) -> None:
         self.stored: Any = data
         self._info = info
@@ -164,7 +164,12 @@ class Trajectory:
 
     @property
     def problem(self) -> Problem | None:
-        """The problem that was solved; from a file, rebuilt from its formula. None if it is not known."""
+        """The problem that was solved; from a file, rebuilt from its formula. None if it is not known.
+
+        It is made on first access if a function was given.
+        """
+        if callable(self._problem):
+            self._problem = self._problem()
         return self._problem or getattr(self.stored, "problem", None)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -335,8 +340,8 @@ class Trajectory:
     def conserved(self) -> Conserved | None:
         """What the exact motion conserves; None if it is not known."""
         if self._conserved is None and self.problem is not None and self.control is None:
-            self._conserved = conserved(self.problem)
-        return self._conserved
+            self._conserved = conserved(self.problem, float(self.last().t[0]) if len(self) else None)
+        return self._conserved or (THERMOSTATTED if self._has_chain else None)
 
     def drift(self) -> dict[str, float]:
         """Largest relative changes of the quantities that the exact motion conserves.
@@ -348,28 +353,20 @@ class Trajectory:
         its problem, none is assumed to).
         """
         kept = self.conserved
-        if CHAIN_ENERGY in dict(self.info.states) and (kept is None or kept.extended_energy):
-            return Drift(extended_energy=self.changes()["extended_energy"])
         if kept is None:
-            return self.changes()
-        seen = kept.momentum if self.mp is None or kept.is_exact else ""  # directions are known to doubles
-        names = (*(["energy"] if kept.energy else []), *([seen] if seen else []))
-        found = self._changes(kept.directions) if names else {}
-        drift = Drift({name: found[name if name in found else "spatial_momentum"] for name in names})
-        if kept.momentum == "spatial_momentum":
-            drift["momentum_norm"] = found["momentum_norm"]
-        return drift
+            return Drift(self.changes())
+        names = kept.quantities
+        if self.mp is not None and not kept.is_exact:  # the directions are known to doubles only
+            del names[kept.momentum]
+        found = self._changes(np.reshape(kept.directions, (-1, 3))) if names else {}
+        return Drift({name: found[change] for name, change in names.items() if change in found})
 
     def changes(self) -> dict[str, float]:
         """Largest relative changes of energy, spatial momentum (as a vector) and |momentum|, conserved or not.
 
         With a chain of Nosé and Hoover also of the extended energy.
         """
-        found = self._changes(None)
-        if CHAIN_ENERGY in dict(self.info.states):
-            parts = ((part.energy, part.states[CHAIN_ENERGY]) for part in self.parts())
-            found["extended_energy"] = float(observables.extended_drift(parts))
-        return found
+        return self._changes(None)
 
     def _changes(self, directions: Any) -> dict[str, float]:
         if self.mp is None:
@@ -377,7 +374,15 @@ class Trajectory:
             found = observables.largest_changes(parts, directions=directions)
         else:
             found = observables.largest_precise_changes(self.mp, self.info.digits or 0, directions)
+        if self._has_chain:
+            energies = ((part.energy, part.states[CHAIN_ENERGY]) for part in self.parts())
+            found["extended_energy"] = observables.extended_drift(energies)
         return {name: float(value) for name, value in found.items()}
+
+    @property
+    def _has_chain(self) -> bool:
+        """True if a chain of Nosé and Hoover moves with the body."""
+        return CHAIN_ENERGY in dict(self.info.states)
 
     def parts(self) -> Iterator[Trajectory]:
         """Iterate over the states in order; if they are in a file, a bounded number at a time."""

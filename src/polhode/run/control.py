@@ -32,7 +32,10 @@ from ..physics.control.controller import (
     bound_controller,
     control_in,
 )
-from ..physics.fields import Field, formula_kernel, leaves_of, places
+from ..physics.fields import Field
+from ..physics.fields.field import leaves_of
+from ..physics.fields.kernels import formula_kernel
+from ..physics.fields.states import places
 from ..physics.observers.event import Event
 from ..physics.problem import Problem
 from ..physics.validate import positive

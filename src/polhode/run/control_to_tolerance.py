@@ -18,7 +18,7 @@ from ..methods.adaptive.verner87 import verner87
 from ..numbers import floats
 from ..numbers.dispatch import kernel
 from ..physics.control.controller import CLOCK, Controller
-from ..physics.fields import formula_kernel
+from ..physics.fields.kernels import formula_kernel
 from ..physics.fields.switches import switches_of
 from ..physics.observers.event import Event
 from ..physics.problem import Problem

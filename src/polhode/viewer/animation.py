@@ -17,6 +17,7 @@ from PIL import Image
 from ..errors import InputError
 from ..physics.body import Body
 from ..physics.shapes import Shape
+from ..physics.triangles import meshes, reach
 from ..physics.validate import file_path, flag, positive
 from ..results.observables import matrices
 from ..results.store.atomic import place_for, replacing, write_whole
@@ -26,7 +27,6 @@ from .data import WIDE, drawn, label, largest_turn, principal, shown_indices, sp
 from .gltf import glb
 from .motion import attitudes_at
 from .painter import AXIS, FAINT, GROUND, HOLE, INK, OMEGA, PAPER, PULL, TRAIL, Camera, Canvas, circle, finer
-from .solids import meshes, reach
 
 SUFFIXES = (".gif", ".mp4", ".glb")
 SECONDS, RATE, SIZE = 12.0, 25, (640, 480)

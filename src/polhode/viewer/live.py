@@ -15,12 +15,12 @@ from ..methods.record import Method
 from ..methods.registry import methods
 from ..physics import equimomental, library
 from ..physics.problem import Problem
+from ..physics.triangles import box, cylinder
 from ..physics.validate import finite_number, positive
 from ..results.store.atomic import write_whole
 from ..translate.api import emit
 from . import COLOURS, checked, checked_title, filled
 from .data import SPEEDS, part_data, pleasant
-from .solids import box, cylinder
 
 STEPS = 2500
 """Steps of the motion in the page."""

@@ -679,10 +679,10 @@ class Field:
 
     def torque_value(self, t: float, R: Any, omega: Any) -> Any:
         """The body torque at one state, in the user's axes."""
-        return self._torque_formula(t, R, omega, self.parameters)
+        return self.torque_formula(t, R, omega, self.parameters)
 
     @of_formula
-    def _torque_formula(self) -> Callable[..., Any]:
+    def torque_formula(self) -> Callable[..., Any]:
         """Torque as a function of t, R, omega and the parameters, in floats."""
         return formula_kernel(self.text[0], floats.number)
 

@@ -11,8 +11,9 @@ from ...errors import InputError
 from ...symbolic.expression import lift, source
 from ...symbolic.user_function import plain_function
 from ..torque_rates import Motion
-from . import CHECK_DIGITS, Field, FieldTemplate, formula_kernel, template_of
-from .field import difference
+from .decorators import template_of
+from .field import CHECK_DIGITS, Field, FieldTemplate, difference
+from .kernels import formula_kernel
 
 CHECK_TIMES = (0, 1, -2, 5)
 """Times since the start, in units of 1/3, at which the user's derivatives are compared with the exact ones."""

@@ -10,7 +10,8 @@ import numpy as np
 from ...errors import InputError
 from ...methods import Method
 from ...physics.control.controller import CLOCK, PERIOD, control_in
-from ...physics.fields import FieldTemplate, unbound
+from ...physics.fields import FieldTemplate
+from ...physics.fields.field import unbound
 from ...physics.fields.sums import SumField
 from .. import control
 from .batch import BodyBatch

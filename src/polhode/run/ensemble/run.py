@@ -14,7 +14,7 @@ from ...errors import InputError
 from ...kernels.loops import COLUMNS
 from ...methods.adaptive.controller import controlled_steps
 from ...numbers import floats
-from ...physics.fields import places
+from ...physics.fields.states import places
 from .. import control, with_states
 from ..integrator import beginning, structure, torque_kernel, unchanged
 from . import backwards, kept_times

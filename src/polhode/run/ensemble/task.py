@@ -14,7 +14,7 @@ from ...kernels.loops import kept_rows
 from ...methods import Method
 from ...numbers import floats
 from ...numbers.arrays import components
-from ...physics.fields import places
+from ...physics.fields.states import places
 from ...physics.observers.event import Event
 from ...physics.observers.statistics import Watch
 from ...physics.problem import Problem
