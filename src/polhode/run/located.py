@@ -20,6 +20,7 @@ from ..numbers.arrays import components
 from ..physics.fields.sides import SidedField, conditions_of
 from ..physics.fields.switches import PiecewiseField
 from ..physics.problem import Problem
+from ..physics.units import ScaledRun
 from .adaptive import Path, Run, interpolated
 from .event_search import GLANCES
 from .schedule import Leg, Schedule
@@ -36,6 +37,40 @@ PARTS = 32
 
 MOST_SHORT = 100
 """Most changes in a row without time between them: then the motion slides along the surface."""
+
+
+def placed(field: SidedField, system: Any, moment: Any, sides: Any) -> Any:
+    """Return the kernel data on these sides, at a moment between two edges in time, of one state or of many."""
+    inertia, inverse, p = system
+    first = len(field.whole.parameters)
+    own = (*p[: first - 1], moment) if isinstance(field.whole, PiecewiseField) else p[:first]
+    return inertia, inverse, (*own, *sides, *p[first + field.count :])
+
+
+def truths(problem: Problem, times: np.ndarray, rows: np.ndarray, system: Any) -> np.ndarray:
+    """Return whether the conditions hold at some states, as numbers 1 and 0: (states, conditions)."""
+    assert isinstance(problem.field, SidedField)
+    q, m = problem.user_axes(components(rows[:, :4]), components(rows[:, 4:7]))
+    omega = problem._velocity(m)
+    with np.errstate(all="ignore"):
+        found = problem.field.truths(times, matrix(q), omega, system[2])
+    return np.stack([np.broadcast_to(x, times.shape) for x in found], -1).astype(float)
+
+
+def settled(problem: Problem, times: np.ndarray, rows: np.ndarray, moments: Any, system: Any) -> np.ndarray | None:
+    """Return the sides (states, conditions) on which some states are; None if no sides agree with the conditions.
+
+    A condition inside another one may change with the side of the other.
+    """
+    field = problem.field
+    assert isinstance(field, SidedField)
+    sides = np.zeros((len(times), field.count))
+    for _ in range(field.count + 1):
+        found = truths(problem, times, rows, placed(field, system, moments, components(sides)))
+        if (found == sides).all():
+            return sides
+        sides = found
+    return None
 
 
 def held(legs: Schedule) -> Schedule | None:
@@ -72,19 +107,7 @@ class LocatedRun(Run):
 
     def at(self, leg: Leg, sides: tuple[float, ...]) -> Any:
         """Return the kernel data of a leg, on these sides."""
-        inertia, inverse, p = self.system
-        own = p[: self.first]
-        if isinstance(self.field.whole, PiecewiseField):
-            own = (*own[:-1], leg.moment)
-        return inertia, inverse, (*own, *sides, *p[self.first + self.field.count :])
-
-    def truths(self, times: np.ndarray, rows: np.ndarray, system: Any) -> np.ndarray:
-        """Return whether the conditions hold at some states, as numbers 1 and 0: (states, conditions)."""
-        q, m = self.problem.user_axes(components(rows[:, :4]), components(rows[:, 4:7]))
-        omega = self.problem._velocity(m)
-        with np.errstate(all="ignore"):
-            found = self.field.truths(times, matrix(q), omega, system[2])
-        return np.stack([np.broadcast_to(x, times.shape) for x in found], -1).astype(float)
+        return placed(self.field, self.system, leg.moment, sides)
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
         """Return rows at any times within the run, each by one step from the last stored state on its side."""
@@ -101,6 +124,11 @@ class LocatedRun(Run):
         return interpolated(self.controlled_step.interpolate, times, starts, rows, system, self.order)
 
 
+def is_located(run: Any) -> bool:
+    """Return whether the steps of a run end where conditions change."""
+    return isinstance(run.run if isinstance(run, ScaledRun) else run, LocatedRun)
+
+
 class _Walk:
     """One run: the states so far, and the sides on which it is."""
 
@@ -114,18 +142,18 @@ class _Walk:
 
     def path(self) -> Path:
         """Walk to the end."""
-        run, sides = self.run, (0.0,) * self.run.field.count
+        run = self.run
         legs = list(zip(run.schedule.legs, run.longest, strict=True))
-        finished = all(self._leg(leg, longest, sides) for leg, longest in legs)
+        finished = all(self._leg(leg, longest) for leg, longest in legs)
         times, rows = np.concatenate(self.times), np.concatenate(self.rows)
         largest = max(self.largest, math.hypot(*self.y[1]))
         return Path(times, rows, self.rejected, finished, largest=largest, turned=self.turned)
 
-    def _leg(self, leg: Leg, longest: float, sides: tuple[float, ...]) -> bool:
+    def _leg(self, leg: Leg, longest: float) -> bool:
         """Walk to the end of a leg; return whether that succeeded."""
         run, size = self.run, FEW
         while self.t < leg.end:
-            system = self._settled(leg, sides)
+            system = self._settled(leg)
             if system is None or self.short > MOST_SHORT or self.tried > run.controlled_step.most:
                 return False
             change = None
@@ -139,18 +167,11 @@ class _Walk:
             run.sides.append(Side(self.t, system))
         return True
 
-    def _settled(self, leg: Leg, sides: tuple[float, ...]) -> Any:
-        """Return the kernel data with the sides of the current state; None if no sides agree with the conditions.
-
-        A condition inside another one may change with the side of the other.
-        """
-        for _ in range(len(sides) + 1):
-            system = self.run.at(leg, sides)
-            found = tuple(self.run.truths(np.array([self.t]), self.row[None], system)[0].tolist())
-            if found == sides:
-                return system
-            sides = found
-        return None
+    def _settled(self, leg: Leg) -> Any:
+        """Return the kernel data with the sides of the current state; None if no sides agree with the conditions."""
+        run = self.run
+        sides = settled(run.problem, np.array([self.t]), self.row[None], leg.moment, run.system)
+        return None if sides is None else run.at(leg, tuple(sides[0].tolist()))
 
     def _steps(self, leg: Leg, longest: float, system: Any, size: int) -> tuple[np.ndarray, np.ndarray, bool]:
         """Make some steps; return the state now and those after it."""
@@ -178,7 +199,7 @@ class _Walk:
                 return np.ones(len(moments), dtype=bool)
             first = self.run.first
             sides = np.array(system[2][first : first + self.run.field.count])
-            return np.asarray((self.run.truths(moments, seen, system) != sides).any(axis=1))
+            return np.asarray((truths(self.run.problem, moments, seen, system) != sides).any(axis=1))
 
         at = np.flatnonzero(differs(glances)[1:])
         if not len(at):

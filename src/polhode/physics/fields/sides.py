@@ -109,9 +109,21 @@ class SidedField(Field):
         ]  # fmt: skip
         return formula_kernel(source("conditions", "t, R, w, p", self.unpack, found), floats.number)
 
+    @of_formula
+    def _gaps(self) -> Any:
+        """The functions whose zeros are the surfaces of the conditions, with arguments as `_truths`."""
+        new = self._held
+        compared = [[new[a] for a in node.args] for node in conditions_of(self.whole)]
+        found = [x - rest[0] if rest else x for x, *rest in compared]
+        return formula_kernel(source("gaps", "t, R, w, p", self.unpack, found), floats.number)
+
     def truths(self, t: Any, R: Any, omega: Any, parameters: Sequence[Any]) -> Any:
         """Whether each condition holds, at one state or at many."""
         return self._truths(t, R, omega, parameters)
+
+    def gaps(self, t: Any, R: Any, omega: Any, parameters: Sequence[Any]) -> Any:
+        """A function for each condition that is zero where it changes, and smooth on one side of the others."""
+        return self._gaps(t, R, omega, parameters)
 
 
 def _side(field: Field, k: int) -> Expr:

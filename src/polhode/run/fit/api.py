@@ -110,7 +110,7 @@ def fit(
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
-    check_smooth(problem, "ph.fit")
+    check_smooth(problem, "ph.fit", located=True)
     if problem.body.linear_axis is not None:
         raise InputError("ph.fit is not available for a linear body, whose inertia tensor has no inverse")
     measured = [data] if isinstance(data, Measurement) else list(data)
