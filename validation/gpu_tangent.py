@@ -1,10 +1,11 @@
-"""Derivatives of an ensemble of tops on a real NVIDIA GPU against the processor, and their cost.
+"""Derivatives and indicators of chaos of an ensemble of tops on a real NVIDIA GPU against the processor; their cost.
 
     python -m validation.gpu_tangent [--bodies 20000] [--steps 200]
 
 The largest difference of the derivatives of a body is divided by the largest of them. With equal steps both devices
 make the same steps, up to round-off. With a tolerance their steps may differ, and the derivatives by the errors of the
-steps. Rates are those of a second run, without compilation. The exit status is 1 if a check failed.
+steps. Indicators of chaos are compared likewise: the largest difference of a statistic of all bodies is divided by its
+largest value. Rates are those of a second run, without compilation. The exit status is 1 if a check failed.
 """
 
 from __future__ import annotations
@@ -40,6 +41,21 @@ def cases(steps: int) -> dict[str, tuple[dict[str, Any], float]]:
         "mkrk(rk4)": ({"method": "mkrk(rk4)", **fixed}, ROUND_OFF),
         f"step_tol={STEP_TOL:g}": (adaptive, FACTOR * STEP_TOL),
         "times": ({**adaptive, "times": [END / 3, END]}, FACTOR * STEP_TOL),
+    }
+
+
+WORDS = ["megno", "mean_megno", "fli", "lyapunov", "energy"]
+"""Statistics: indicators of chaos, and one that needs no variation."""
+
+
+def chaos_cases(steps: int) -> dict[str, tuple[dict[str, Any], float]]:
+    """Return the same for indicators of chaos."""
+    fixed, times = {"dt": END / steps, "steps": steps}, {"times": [END / 3, END]}
+    return {
+        "chaos, strang(dmv6)": ({"method": "strang(dmv6)", **fixed}, ROUND_OFF),
+        "chaos, imidm, tensors": ({"method": "imidm", "body": TENSOR, "every": 5, **fixed}, ROUND_OFF),
+        "chaos, mkrk(rk4)": ({"method": "mkrk(rk4)", **fixed}, ROUND_OFF),
+        f"chaos, step_tol={STEP_TOL:g}": ({"step_tol": STEP_TOL, "t_end": END, **times}, FACTOR * STEP_TOL),
     }
 
 
@@ -85,6 +101,30 @@ def compared(name: str, given: dict[str, Any], limit: float) -> bool:
     return fine
 
 
+def watched(given: dict[str, Any]) -> tuple[dict[str, np.ndarray], float]:
+    """Return the statistics of a second run, each (5, N), and its seconds."""
+    ph.ensemble(TOP, statistics=WORDS, **given)
+    begin = time.perf_counter()
+    many = ph.ensemble(TOP, statistics=WORDS, **given)
+    passed = time.perf_counter() - begin
+    assert (many.failed < 0).all(), "a step failed"
+    return {word: np.array([x.first, x.last, x.min, x.max, x.mean]) for word, x in many.statistics.items()}, passed
+
+
+def same_chaos(name: str, given: dict[str, Any], limit: float) -> bool:
+    """Print the differences of the statistics and the rates of a case; return whether they are small enough."""
+    (ours, on_card), (theirs, on_cores) = (watched({**given, "device": device}) for device in ("cuda", "cpu"))
+    fine = True
+    for word, values in theirs.items():
+        found = float(np.abs(ours[word] - values).max() / np.abs(values).max())
+        fine &= found <= limit  # false for NaN
+        print(f"{name}: {word}, largest relative difference {found:.1e} (limit {limit:.0e})")
+    number = len(given["omega"])
+    print(f"{name}: cuda: {number / on_card:.3g} bodies/s, cpu: {number / on_cores:.3g} bodies/s")
+    print(f"{name}: {'ok' if fine else 'FAILED'}", flush=True)
+    return fine
+
+
 def main() -> int:
     """Run all cases."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -97,6 +137,7 @@ def main() -> int:
         "params": {"mgl": rng.uniform(0.5, 2.0, chosen.bodies)},
     }
     results = [compared(name, start | given, limit) for name, (given, limit) in cases(chosen.steps).items()]
+    results += [same_chaos(name, start | given, limit) for name, (given, limit) in chaos_cases(chosen.steps).items()]
     return 0 if all(results) else 1
 
 

@@ -20,7 +20,7 @@ from .ensemble.api import ensemble
 STEP_TOL = 1e-9
 """Default error of a step."""
 
-FIXED = ("body", "field", "device", "out", "scheduler", "resume", "overwrite", "statistics", "events", "unit")
+FIXED = ("body", "field", "out", "scheduler", "resume", "overwrite", "statistics", "events", "unit")
 """Arguments of `ensemble` that a variation does not take."""
 
 
@@ -125,7 +125,7 @@ def chaos(
     frequency: float | None = None,
     **starts: Any,
 ) -> Chaos:
-    """Measure how fast neighbouring motions separate, for one start or many, in the SIMD lanes of all cores.
+    """Measure how fast neighbouring motions separate, for one start or many, in SIMD lanes or on a GPU.
 
     A variation of the start is integrated beside each body (`physics/fields/variation`), by the Runge-Kutta pair 8(7).
 
@@ -137,8 +137,8 @@ def chaos(
     tol : instead of it, the error allowed at the end; a chaotic motion may not reach it
     frequency : angular velocity that a rotation by one radian is compared with, in the length of a variation; by
         default that of the problem
-    starts : as in `ph.ensemble`: omega, momentum, attitude, euler, params, times and so on, with one value for each
-        body or one for all
+    starts : as in `ph.ensemble`: omega, momentum, attitude, euler, params, times, device and so on; what describes a
+        start has one value for each body or one for all
 
     Returns
     -------

@@ -302,7 +302,7 @@ def fixed_step(
     every = (count if statistics is None else 1) if every is None else min(whole_number("every", every), count)
     t0, batch = inputs.t0, inputs.batch(dt)
     if batch.field is not None and batch.field.states:
-        with_states.refuse(statistics=statistics, device=None if device == "cpu" else device)
+        with_states.refuse(statistics=statistics)
         varying.check_same_start(batch, t0)
     check_times(t0, float(batch.dt[np.abs(batch.dt).argmin()]), count)
     check_unit_of_time("dt", float(np.abs(batch.dt).min()), float(np.abs(batch.dt).max()))
@@ -345,7 +345,6 @@ def to_tolerance(
     free = batch.field is None
     check_device(device)
     if batch.field is not None and batch.field.states:
-        with_states.refuse(device=None if device == "cpu" else device)
         varying.check_same_start(batch, t0)
     if not (free or is_smooth(batch.field) or _can_use_pair(batch.field)):
         raise InputError(

@@ -82,8 +82,6 @@ def with_variation(task: Task, like: Problem) -> Task:
     wrong = [name for name, value in given.items() if value is not None]
     if wrong:
         raise InputError(f"indicators of chaos need equal steps, all of them: they do not go with {wrong[0]}")
-    if task.device != "cpu":
-        raise InputError("indicators of chaos run on processors; use device='cpu'")
     if task.method.memory or task.method.has_own_time or task.method.before is not None or task.method.noise:
         raise InputError(
             f"indicators of chaos need steps from state to state, and {task.method.name} has more between steps; use "
