@@ -14,7 +14,7 @@ from ..numbers import floats
 from ..numbers.arrays import components
 from .body import TOLERANCE, Body
 from .fields import Field
-from .fields.field import like
+from .fields.parameters import like
 from .fields.varying_inertia import VaryingField
 
 NO_VALUES = np.empty((1, 0))

@@ -18,8 +18,8 @@ from ..numbers import floats
 from ..symbolic.expression import source
 from .bodies import Bodies, rows
 from .fields import Field
-from .fields.field import attitude_symbols, potential_torque
 from .fields.kernels import formula_kernel
+from .fields.torque_formulas import attitude_symbols, potential_torque
 from .fields.varying_inertia import VaryingField
 from .problem import Problem
 

@@ -24,8 +24,8 @@ from ..symbolic.expression import LOOK_UPS, Expr, Exprs, lift, ordered, source, 
 from ..taylor.graph import LOGIC, slopes
 from .axes import axes
 from .fields import Field
-from .fields.field import once_for_formula
 from .fields.kernels import formula_kernel
+from .fields.trace import once_for_formula
 
 Vector = tuple[Expr, Expr, Expr]
 

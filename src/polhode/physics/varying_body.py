@@ -10,7 +10,8 @@ import numpy as np
 from ..errors import InputError
 from .body import Body
 from .fields.decorators import template_of
-from .fields.field import Field, FieldTemplate
+from .fields.field import Field
+from .fields.template import FieldTemplate
 from .fields.varying_inertia import CARRIED, InertiaField, VaryingField, varying_field
 from .tables import horner, interpolated, looked_up, rows_of
 from .validate import real_array

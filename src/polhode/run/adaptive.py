@@ -17,7 +17,7 @@ from ..methods import Method
 from ..methods.adaptive.controller import first_angle
 from ..methods.combinators.compose import collapsed_step, whole
 from ..physics.fields import Field
-from ..physics.fields.field import leaves_of
+from ..physics.fields.parameters import leaves_of
 from ..physics.problem import Problem
 from .integrator import check_fit, kept_step, number_type, state_space, structure, torque_kernel
 from .schedule import Schedule, scheduled

@@ -33,8 +33,8 @@ from ..physics.control.controller import (
     control_in,
 )
 from ..physics.fields import Field
-from ..physics.fields.field import leaves_of
 from ..physics.fields.kernels import formula_kernel
+from ..physics.fields.parameters import leaves_of
 from ..physics.fields.states import places
 from ..physics.observers.event import Event
 from ..physics.problem import Problem

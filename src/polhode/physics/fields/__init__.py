@@ -18,7 +18,7 @@ from .actuators import (
     viscous_core,
 )
 from .decorators import potential, torque
-from .field import Field, FieldTemplate
+from .field import Field
 from .gravity import (
     attitude_spring,
     dipole,
@@ -36,6 +36,7 @@ from .orbital import orbit_gravity_gradient
 from .registry import describe, get, keywords, make, names
 from .states import states
 from .surface import facet_drag, radiation_pressure
+from .template import FieldTemplate
 from .thermostat import nose_hoover
 
 __all__ = [

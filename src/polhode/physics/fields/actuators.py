@@ -15,10 +15,12 @@ from ...symbolic.expression import Expr, gradient, lift, symbol
 from ..tables import FEW_ROWS, horner, interpolated, looked_up, piecewise, rows_of
 from ..validate import finite_number, real_array, vector
 from .decorators import check_frame, template_of, torque
-from .field import Field, FieldTemplate, of_formula
+from .field import Field
 from .formulas import inertia_of, quotient_of
 from .gravity import attitude_spring
 from .registry import reading, ready
+from .template import FieldTemplate
+from .trace import of_formula
 
 
 def _per_axis(name: str, value: Any) -> Any:

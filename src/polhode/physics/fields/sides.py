@@ -12,9 +12,10 @@ from typing import Any
 
 from ...numbers import arrays, floats  # noqa: F401 - arrays: conditions are evaluated at many states at once
 from ...symbolic.expression import COMPARISONS, Expr, lift, ordered, source, symbol
-from .field import Field, Trace, of_formula, once_for_formula
+from .field import Field
 from .kernels import formula_kernel
 from .switches import _depends, _rebuilt
+from .trace import Trace, of_formula, once_for_formula
 
 LOCATED = ("lt", "le", "abs")
 """Operations with two sides."""

@@ -16,8 +16,10 @@ from ...errors import InputError
 from ...kernels.unroll import unrolled_kernel
 from ..validate import positive, real_array
 from .decorators import potential
-from .field import THERMOSTAT, Field, FieldTemplate, name_of_parameter
+from .field import THERMOSTAT, Field
+from .parameters import name_of_parameter
 from .registry import reading
+from .template import FieldTemplate
 
 KT, TAU, START = 0, 1, 2
 """Places of the parameters; the initial chain is one number, zero, or the positions and then the velocities."""

@@ -13,7 +13,7 @@ from ...numbers import floats
 from ...symbolic.expression import Expr, compiled, lift, source
 from ..fields import Field
 from ..fields.decorators import template_of
-from ..fields.field import leaves_of
+from ..fields.parameters import leaves_of
 from ..validate import is_finite_real
 
 

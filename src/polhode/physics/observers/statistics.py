@@ -29,7 +29,7 @@ from ...numbers.types import Number
 from ...symbolic.expression import Expr, compiled, lift, source, symbol, symbols_in
 from ..fields import Field, FieldTemplate
 from ..fields.decorators import template_of
-from ..fields.field import leaves_of
+from ..fields.parameters import leaves_of
 from ..fields.variation import GROWTH, MEAN, PER_SPAN, SOON, TIME, WEIGHTED, WITH_CONSTANTS
 from ..problem import Problem
 from .event import Event

@@ -16,8 +16,9 @@ from ...numbers.arrays import components
 from ...physics.bodies import Bodies
 from ...physics.body import TOLERANCE, Body, real_array
 from ...physics.fields import Field, FieldTemplate
-from ...physics.fields.field import HEAT_BATH, THERMOSTAT, check_size, leaves_of
+from ...physics.fields.field import HEAT_BATH, THERMOSTAT
 from ...physics.fields.heat_bath import of_all as in_heat_baths
+from ...physics.fields.parameters import check_size, leaves_of
 from ...physics.fields.thermostat import of_all as with_thermostats
 from ...physics.problem import Problem
 from ...symbolic.rows import Rows

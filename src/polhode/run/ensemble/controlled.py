@@ -11,8 +11,8 @@ from ...errors import InputError
 from ...methods import Method
 from ...physics.control.controller import CLOCK, PERIOD, control_in
 from ...physics.fields import FieldTemplate
-from ...physics.fields.field import unbound
 from ...physics.fields.sums import SumField
+from ...physics.fields.template import unbound
 from .. import control
 from .batch import BodyBatch
 from .inputs import Inputs
