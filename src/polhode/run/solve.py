@@ -15,10 +15,9 @@ from ..physics.observers.statistics import PARTS, Statistic
 from ..physics.problem import Problem, finite_number
 from ..physics.units import BACKWARD, NO_UNITS, rescaled, units_of_steps
 from ..physics.validate import MOST_STEPS, flag, number_of_digits, whole_number
-from ..results import recorder
 from ..results.progress import Progress
 from ..results.store import checkpoint, integrity, trajectory_store
-from ..results.trajectory import Info, Trajectory, info_of
+from ..results.trajectory import Trajectory, info_of
 from . import control as sampled_control
 from . import control_to_tolerance, with_states
 from .dense import Steps, dense_of
@@ -26,6 +25,7 @@ from .event_search import with_events
 from .exact import top_at_steps
 from .failures import explain
 from .fixed_step import RunState, solved
+from .growing_file import Place
 from .integrator import check_compiled, engine, keeping
 from .into_file import written
 from .journal import Journal
@@ -133,7 +133,7 @@ def solve(
     sampled_control.refuse_controlled(problem.field)
     if control is not None or period is not None:
         asked = sampled_control.read(control, period)
-        sampled_control.refuse(out=out, resume=resume, digits=digits, tangent=tangent)
+        sampled_control.refuse(digits=digits, tangent=tangent)
     if with_states.has_states(problem):
         with_states.check_arguments(problem, method, out=out, resume=resume, digits=digits)
     if tangent is not False and flag("tangent", tangent):
@@ -143,6 +143,9 @@ def solve(
         _check_resume(out, overwrite, resume)
     if resume:
         checkpoint.check_resumable(problem.field, out)
+    law: dict[str, Any] = {}
+    if asked is not None and out is not None:
+        law = sampled_control.run_spec(problem, *asked, out if resume else None)
     if tol is not None or step_tol is not None:
         check_noise(None, problem)
         if problem.field is not None and problem.field.opaque:
@@ -154,7 +157,7 @@ def solve(
         kept.check(problem.t0, end)
         if stops is not None or max_step is not None:
             wish.bounds = Bounds.of(problem.t0, end, stops, max_step)
-        if asked is not None:
+        if asked is not None and out is None:
             return kept.applied(control_to_tolerance.solve_to(problem, *asked, wish, end, wanted))
         if out is None:
             sol = solve_to(problem, wish, end, wanted, progress)
@@ -162,11 +165,17 @@ def solve(
         how = checkpoint.run_spec(
             problem, wish.method, **{wish.name: wish.tol}, t_end=end, events=checkpoint.events_spec(wanted),
             **wish.bounds.attributes, **kept.attributes, **({} if wish.digits is None else {"digits": wish.digits}),
+            **law,
         )  # fmt: skip
         kept = FOR_FILE if kept is STEPS else kept
-        run_to = functools.partial(solve_to, problem, wish, end, wanted, progress)
-        told = info_of(problem, method="", dt=0.0, digits=wish.digits, status="running", **{wish.name: wish.tol})
-        growing = functools.partial(Journal, problem, wish.units(problem, end - problem.t0), told)
+        if asked is None:
+            run_to = functools.partial(solve_to, problem, wish, end, wanted, progress)
+            moving, units = problem, wish.units(problem, end - problem.t0)
+        else:
+            run_to = functools.partial(control_to_tolerance.solve_to, problem, *asked, wish, end, wanted)
+            moving, units = sampled_control.with_controller(problem, *asked), NO_UNITS
+        told = info_of(moving, method="", dt=0.0, digits=wish.digits, status="running", **{wish.name: wish.tol})
+        growing = functools.partial(Journal, moving, units, told)
         return written(out, overwrite, resume, how, lambda: kept.applied(run_to()), growing)
     Bounds.refuse(stops, max_step)
     if method is None or dt is None:
@@ -190,7 +199,9 @@ def solve(
         sampled = functools.partial(_between_steps, kept, problem, chosen, progress, wanted, given)
         if out is None:
             return sampled()
-        how = checkpoint.run_spec(problem, chosen, **given, events=checkpoint.events_spec(wanted), **kept.attributes)
+        how = checkpoint.run_spec(
+            problem, chosen, **given | law, events=checkpoint.events_spec(wanted), **kept.attributes
+        )
         return written(out, overwrite, resume, how, sampled)
     dt, every = signed_step(problem, dt, t_end, steps), whole_number("every", every)
     digits = None if digits is None else number_of_digits(digits)
@@ -199,7 +210,10 @@ def solve(
     if wanted:
         _refuse_between_steps(every, wanted)
     if asked is not None:
-        return sampled_control.solve_fixed(problem, *asked, chosen, dt, t_end, steps, every, progress, wanted)
+        place = Place(out, overwrite, resume)
+        return sampled_control.solve_fixed(
+            problem, *asked, chosen, dt, t_end, steps, every, progress, wanted, place, law
+        )
     if with_states.has_states(problem):
         return with_states.solve_fixed(problem, dt, t_end, steps, every, progress, wanted)
     count, end = length(problem, chosen, dt, t_end, steps)
@@ -222,7 +236,10 @@ def solve(
     most = count if end == math.inf else MOST_STEPS
     last = end if end == math.inf else float(units.times(end))
     state = RunState(run, inner, float(units.times(dt)), most, every, method=chosen, end=last, units=units)
-    into = _recorder(problem, dt, state, info, out, overwrite, resume)
+    into = Place(out, overwrite, resume).recorder(
+        problem, state, info, lambda: checkpoint.run_spec(problem, chosen, dt=dt, every=every, digits=digits),
+        lambda: trajectory_store.problem_attribute(problem),
+    )  # fmt: skip
     if isinstance(into, Trajectory):
         bar.note(f"{out} is complete; nothing is changed")
         return _finished(into, problem, state)
@@ -281,24 +298,6 @@ def _check_resume(out: Any, overwrite: bool, resume: bool) -> None:
         raise InputError("resume=True continues the run in a file; name the file with out")
     if resume and overwrite:
         raise InputError("give resume or overwrite, not both: a file is either continued or replaced")
-
-
-def _recorder(
-    problem: Problem, dt: float, state: RunState[Problem], info: Info, out: Any, overwrite: bool, resume: bool
-) -> recorder.Recorder[Trajectory] | Trajectory:
-    """Return the recorder of a run, with `state` moved to the checkpoint in its file; or the run, if it is complete."""
-    if out is None:
-        return recorder.recorder(problem, info, out, overwrite)
-    how = checkpoint.run_spec(problem, state.method, dt=dt, every=state.every, digits=state.run.digits)
-    last = checkpoint.run_end(state.count, state.end)
-    found = recorder.continued(problem, trajectory_store.folder_checked(out), how, last) if resume else None
-    if found is None:
-        attrs = checkpoint.initial_attributes(how, last) | trajectory_store.problem_attribute(problem)
-        return recorder.recorder(problem, info, out, overwrite, attrs)
-    mark = found.mark if isinstance(found, recorder.Disk) else None
-    if mark is not None:
-        state.done, state.y = mark.step, mark.state
-    return found
 
 
 def _finished(whole: Trajectory, problem: Problem, state: RunState[Problem]) -> Trajectory:
