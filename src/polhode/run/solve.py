@@ -14,14 +14,14 @@ from ..methods.adaptive.verner87 import verner87
 from ..physics.observers.event import checked
 from ..physics.observers.statistics import PARTS, Statistic
 from ..physics.problem import Problem, finite_number
-from ..physics.units import BACKWARD, NO_UNITS, rescaled, units_of_steps
+from ..physics.units import BACKWARD, NO_UNITS, ScaledRun, rescaled, units_of_steps
 from ..physics.validate import MOST_STEPS, flag, number_of_digits, whole_number
 from ..results.progress import Progress
 from ..results.store import checkpoint, integrity, trajectory_store
 from ..results.trajectory import Trajectory, info_of
 from . import control as sampled_control
 from . import control_tangent, control_to_tolerance, with_states
-from .dense import Steps, dense_of
+from .dense import Steps, dense_between, dense_of, in_principal_axes
 from .event_search import with_events
 from .exact import top_at_steps
 from .failures import explain
@@ -31,6 +31,7 @@ from .integrator import check_compiled, engine, keeping
 from .into_file import written
 from .journal import Journal
 from .kept import FOR_FILE, STEPS, Kept
+from .located_steps import LocatedSteps, can_locate, warn_of_jumps
 from .noise import between_steps_without_noise, check_forward, check_moving, check_noise
 from .schedule import Bounds
 from .step_count import end_time, length, signed_step
@@ -231,7 +232,12 @@ def solve(
     if not (chosen.states or chosen.has_own_time) and digits is None:
         units = units_of_steps(problem, dt, count)
     inner = rescaled(problem, units)
-    run = engine(inner, chosen, digits)
+    located = None
+    if can_locate(inner, chosen, digits):
+        located = LocatedSteps.until(inner.t0 + count * float(units.times(dt)), inner, chosen)
+        inner = located.problem
+    run = engine(inner, chosen, digits) if located is None else located.engine()
+    steps_of_run = None if located is None else ScaledRun(located, units)
     if wanted:
         check_compiled(problem, "an event search", "remove the argument events")
     info = info_of(problem, method=chosen.name, dt=dt, every=every, digits=digits)
@@ -247,17 +253,23 @@ def solve(
     )  # fmt: skip
     if isinstance(into, Trajectory):
         bar.note(f"{out} is complete; nothing is changed")
-        return _finished(into, problem, state)
+        return _finished(into, problem, state, steps_of_run)
     try:
         whole = solved(state, into, bar, explain)
     except StepError as failed:
         if failed.partial is not None and state.residual is not None:
-            _finished(failed.partial, problem, state)
+            _finished(failed.partial, problem, state, steps_of_run)
         raise
-    _finished(whole, problem, state)
+    _finished(whole, problem, state, steps_of_run)
+    if located is None:
+        warn_of_jumps(problem, chosen, digits, len(whole), lambda: in_principal_axes(
+            problem.axes_quaternion, whole.t, whole.quaternion, whole.momentum
+        ))  # fmt: skip
+    else:
+        located.warn_of_sliding(count)
     if tangent:
-        with_tangent(problem, chosen, whole)
-    return _with_events(problem, chosen, whole, wanted) if wanted else whole
+        with_tangent(problem, chosen, whole, steps_of_run)
+    return _with_events(problem, chosen, whole, wanted, steps_of_run) if wanted else whole
 
 
 def _refuse_with_statistics(others: dict[str, Any]) -> None:
@@ -283,8 +295,8 @@ def _statistics(
     return {name: Statistic(**{part: getattr(one, part)[0] for part in PARTS}) for name, one in many.statistics.items()}
 
 
-def _with_events(problem: Problem, method: Method, sol: Trajectory, events: Any) -> Trajectory:
-    steps = Steps(problem, method.base or method, sol.dt, sol.info.digits)
+def _with_events(problem: Problem, method: Method, sol: Trajectory, events: Any, located: Any) -> Trajectory:
+    steps = located or Steps(problem, method.base or method, sol.dt, sol.info.digits)
     return with_events(problem, steps, sol, events)
 
 
@@ -294,7 +306,7 @@ def _check_tangent(problem: Problem, method: Any, out: Any, resume: bool, digits
         if value is not None:
             raise InputError(f"derivatives are computed in memory, in doubles; remove the argument {name} or tangent")
     if method is not None:
-        check_tangent(problem, methods[method])
+        check_tangent(problem, methods[method], located=can_locate(problem, methods[method]))
 
 
 def _check_resume(out: Any, overwrite: bool, resume: bool) -> None:
@@ -305,9 +317,13 @@ def _check_resume(out: Any, overwrite: bool, resume: bool) -> None:
         raise InputError("give resume or overwrite, not both: a file is either continued or replaced")
 
 
-def _finished(whole: Trajectory, problem: Problem, state: RunState[Problem]) -> Trajectory:
+def _finished(whole: Trajectory, problem: Problem, state: RunState[Problem], located: Any) -> Trajectory:
     """Add the problem to a run, and dense output if every step was kept in the precision of the run."""
     whole._problem = problem
+    if located is not None:
+        if state.every == 1:
+            whole.dense = dense_between(problem, located, whole)
+        return whole
     if (
         state.method.noise is None
         and state.every == 1

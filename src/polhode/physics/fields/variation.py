@@ -1,4 +1,4 @@
-"""The variation of a motion in one direction, as states beside the body; chaos indicators follow from it.
+"""The variation of a motion in one direction, as states of a field; chaos indicators follow from it.
 
 With a rotation d in R exp(hat d) and a change of omega by nu e, in the user's body axes,
 
