@@ -51,9 +51,13 @@ class Sampling:
         """Return how these samples were taken; the first one was at the start."""
         return cls(float(samples.t[0]), samples.period, samples.compiled, (TORQUE, *samples.memory))
 
+    def are_samples(self, t: np.ndarray) -> np.ndarray:
+        """Return which of these times are those of samples."""
+        number = (t - self.t0) / self.period
+        return np.asarray(np.abs(number - np.round(number)) <= ON_SAMPLE * np.maximum(1.0, number))
+
     def samples(self, t: np.ndarray, states: Mapping[str, np.ndarray]) -> Samples:
         """Return what was decided at those samples that are among the states of a run."""
-        number = (t - self.t0) / self.period
-        chosen = np.flatnonzero(np.abs(number - np.round(number)) <= ON_SAMPLE * np.maximum(1.0, number))
+        chosen = np.flatnonzero(self.are_samples(t))
         found = {name: x[chosen] for name, x in zip(self.names, states.values(), strict=True)}
         return Samples(t[chosen], found.pop(TORQUE), found, self.period, self.compiled)

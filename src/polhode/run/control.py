@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from ..physics.fields import Field
 from ..physics.fields.kernels import formula_kernel
 from ..physics.fields.parameters import leaves_of
 from ..physics.fields.states import places
+from ..physics.fields.sums import SumField
 from ..physics.observers.event import Event
 from ..physics.problem import Problem
 from ..physics.validate import positive
@@ -172,6 +173,14 @@ def is_formula(control: ControlField) -> bool:
     except UntraceableError:
         return False
     return True
+
+
+def full_names(field: Field, names: Collection[str]) -> list[str]:
+    """Return the names that parameters of a controller have in the field that contains it, as its last part."""
+    own = control_in(field)
+    assert own is not None
+    listed = field.template.names if isinstance(field, SumField) else [(0, name, name) for name in field.values]
+    return [full for _, name, full in listed[-len(own.values) :] if name in names]
 
 
 def place_of(control: ControlField, name: str) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import InputError, StepError
 from ..methods import EXAMPLE, Method, methods
+from ..methods.adaptive.verner87 import verner87
 from ..physics.observers.event import checked
 from ..physics.observers.statistics import PARTS, Statistic
 from ..physics.problem import Problem, finite_number
@@ -19,7 +20,7 @@ from ..results.progress import Progress
 from ..results.store import checkpoint, integrity, trajectory_store
 from ..results.trajectory import Trajectory, info_of
 from . import control as sampled_control
-from . import control_to_tolerance, with_states
+from . import control_tangent, control_to_tolerance, with_states
 from .dense import Steps, dense_between, dense_of, in_principal_axes
 from .event_search import with_events
 from .exact import top_at_steps
@@ -134,10 +135,12 @@ def solve(
     sampled_control.refuse_controlled(problem.field)
     if control is not None or period is not None:
         asked = sampled_control.read(control, period)
-        sampled_control.refuse(digits=digits, tangent=tangent)
+        sampled_control.refuse(digits=digits)
     if with_states.has_states(problem):
         with_states.check_arguments(problem, method, out=out, resume=resume, digits=digits)
     if tangent is not False and flag("tangent", tangent):
+        if asked is not None:
+            control_tangent.check(problem, *asked, verner87 if method is None else methods[method])
         _check_tangent(problem, method, out, resume, digits)
     wanted = [] if type(events) is tuple and not events else checked(events, problem)
     if out is not None or resume is not False or overwrite is not False:
@@ -159,7 +162,8 @@ def solve(
         if stops is not None or max_step is not None:
             wish.bounds = Bounds.of(problem.t0, end, stops, max_step)
         if asked is not None and out is None:
-            return kept.applied(control_to_tolerance.solve_to(problem, *asked, wish, end, wanted))
+            sol = control_to_tolerance.solve_to(problem, *asked, wish, end, wanted)
+            return kept.applied(control_tangent.with_tangent(problem, *asked, verner87, sol) if tangent else sol)
         if out is None:
             sol = solve_to(problem, wish, end, wanted, progress)
             return kept.applied(with_tangent(problem, methods[sol.method], sol) if tangent else sol)
@@ -211,10 +215,11 @@ def solve(
     if wanted:
         _refuse_between_steps(every, wanted)
     if asked is not None:
-        place = Place(out, overwrite, resume)
-        return sampled_control.solve_fixed(
-            problem, *asked, chosen, dt, t_end, steps, every, progress, wanted, place, law
-        )
+        place, each = Place(out, overwrite, resume), 1 if tangent else every
+        sol = sampled_control.solve_fixed(problem, *asked, chosen, dt, t_end, steps, each, progress, wanted, place, law)
+        if not tangent:
+            return sol
+        return Kept.of(every, None, None).applied(control_tangent.with_tangent(problem, *asked, chosen, sol))
     if with_states.has_states(problem):
         return with_states.solve_fixed(problem, dt, t_end, steps, every, progress, wanted)
     count, end = length(problem, chosen, dt, t_end, steps)

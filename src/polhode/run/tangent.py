@@ -128,7 +128,7 @@ class Pairs:
 
     def by_state(self, spans: Spans) -> np.ndarray:
         """Return the derivatives (n, 6, 6) by the state at the start of each pair, in principal axes."""
-        return _rotation_and_momentum(self._with_state(spans))[..., :STATE]
+        return rotation_and_momentum(self._with_state(spans))[..., :STATE]
 
     def ends(self, spans: Spans) -> np.ndarray:
         """Return the rows (n, 7) at the ends of the pairs."""
@@ -150,12 +150,12 @@ class Pairs:
         found = np.empty((len(spans.starts), STATE, len(directions)))
         for other in dict.fromkeys(d.other for d in directions):
             here = [i for i, d in enumerate(directions) if d.other == other]
-            turned = spans._replace(rows=_turned(spans.rows, other))
+            there = spans._replace(rows=turned(spans.rows, other))
             for some in (here[i : i + WIDTHS[-1]] for i in range(0, len(here), WIDTHS[-1])):
                 width = next(w for w in WIDTHS if w >= len(some))
                 data = self._data([directions[i] for i in some], other, width)
-                output = _rotation_and_momentum(self._run(turned, data, width, False))
-                found[:, :, some] = _turned_back(output[..., : len(some)], other)
+                output = rotation_and_momentum(self._run(there, data, width, False))
+                found[:, :, some] = turned_back(output[..., : len(some)], other)
         return found
 
     def _data(self, directions: list[Direction], other: Any, width: int) -> np.ndarray:
@@ -221,7 +221,7 @@ class Pairs:
         return program(build_loop, "tangents between states", width, seeded, moment, *structure(problem, method)).run
 
 
-def _rotation_and_momentum(output: np.ndarray) -> np.ndarray:
+def rotation_and_momentum(output: np.ndarray) -> np.ndarray:
     """Return (d, dPi) (n, 6, directions) from the values and tangents of quaternion and momentum: d = 2 Im(q* dq)."""
     w, x, y, z = (output[:, i, :1] for i in range(4))
     a, b, c, d = (output[:, i, 1:] for i in range(4))
@@ -229,7 +229,7 @@ def _rotation_and_momentum(output: np.ndarray) -> np.ndarray:
     return np.concatenate([2 * np.stack(turn, 1), output[:, 4:7, 1:]], 1)
 
 
-def _turned(rows: np.ndarray, other: Any) -> np.ndarray:
+def turned(rows: np.ndarray, other: Any) -> np.ndarray:
     """Return rows in other principal axes."""
     if not other:
         return rows
@@ -237,7 +237,8 @@ def _turned(rows: np.ndarray, other: Any) -> np.ndarray:
     return np.stack([*mul(q, other), *unrotate(other, m)], 1)
 
 
-def _turned_back(tangents: np.ndarray, other: Any) -> np.ndarray:
+def turned_back(tangents: np.ndarray, other: Any) -> np.ndarray:
+    """Return tangents in the principal axes of the body, from others."""
     return by_blocks(matrices(np.array([other]))[0], tangents) if other else tangents
 
 
@@ -402,7 +403,7 @@ class Tangent(Derivatives):
         for i, direction in enumerate(directions):
             (q, m), _, _ = seeds(self._pairs.problem, [direction], direction.other)
             row = np.array([[x.value, x.tangent[0]] for x in (*q, *m)])
-            found[:, i] = _turned_back(_rotation_and_momentum(row[None])[0], direction.other)[:, 0]
+            found[:, i] = turned_back(rotation_and_momentum(row[None])[0], direction.other)[:, 0]
         return found
 
     def _chain(self, steps: np.ndarray, first: np.ndarray) -> np.ndarray:
