@@ -55,7 +55,7 @@ def export_command(
     place = _place(source, path, to)
     if to in FILMS or (to is None and place.suffix.lower() in SUFFIXES):
         if given:
-            raise InputError("--option is for the formats of other programs; films have --speed, --seconds and --fps")
+            raise InputError("--option is for formats of other programs; for films use --speed, --seconds and --fps")
         _film(source, place, to, body, mesh, overwrite, speed=speed, seconds=seconds, fps=fps, size=size)
         return
     if speed is not None or seconds is not None or mesh is not None:
@@ -76,7 +76,7 @@ def _film(
 ) -> None:
     """Write a run as a film or a moving scene."""
     if to is not None and place.suffix.lower() != f".{to}":
-        raise InputError(f"--to {to} does not fit the name {place}; leave one of them out")
+        raise InputError(f"--to {to} does not match the name {place}; remove one of them")
     sol = trajectory_in(source) if body is None else _chosen(trajectory_store.load(source), body)
     made = animate(sol, place, body=None if mesh is None else Body.from_mesh(mesh), overwrite=overwrite, **how)
     typer.echo(f"written       {made}")

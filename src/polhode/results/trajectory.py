@@ -110,7 +110,7 @@ class Drift(dict[str, Any]):
     def __missing__(self, name: str) -> Any:
         """Explain what is missing."""
         there = ", ".join(self) or "nothing"
-        raise KeyError(f"{name} is not conserved in this motion, {there} is; changes() has its change")
+        raise KeyError(f"{name} is not conserved in this motion (conserved: {there}); use changes() for its change")
 
 
 class Trajectory:

@@ -80,7 +80,7 @@ def view_live(
         raise InputError(f"kind must be {' or '.join(SLIDERS)}; got {kind!r}", "kind")
     strange = [name for name in start if name not in STARTS[kind]]
     if strange:
-        raise InputError(f"a page of the kind {kind} has no {strange[0]}; it has {', '.join(STARTS[kind])}", strange[0])
+        raise InputError(f"a {kind} page has no slider {strange[0]!r}; it has {', '.join(STARTS[kind])}", strange[0])
     path, title = checked(path, overwrite), checked_title(title)
     values = {name: _value(name, value) for name, value in (dict(STARTS[kind]) | start).items()}
     how = methods[method or METHODS[kind]] if not isinstance(method, Method) else method

@@ -169,7 +169,7 @@ def _statistic(many: Ensemble, colour: Any) -> tuple[np.ndarray | None, str]:
 def _drift_of_energy(many: Ensemble) -> np.ndarray:
     drift = many.drift()
     if "energy" not in drift:
-        raise InputError("these bodies do not conserve their energy; colour='energy_change' has its change", "colour")
+        raise InputError("these bodies do not conserve their energy; use colour='energy_change'", "colour")
     return drift["energy"]
 
 

@@ -109,7 +109,7 @@ def _acting(thermostat: Any, method: Method, groups: int) -> Acting | None:
         raise InputError(f"{method.name} has a heat bath; give a method without noise, or no thermostat", "thermostat")
     if method.thermostat is not None:
         raise InputError(
-            f"{method.name} has chains already; give a method without them, or no thermostat", "thermostat"
+            f"{method.name} already has chains; give a method without chains, or no thermostat", "thermostat"
         )
     return thermostat.begin(groups)
 

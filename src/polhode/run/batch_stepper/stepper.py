@@ -227,7 +227,7 @@ class BatchStepper:
         check_slow(self.respa, torque, slow)
         if arrays.is_on_gpu(given_q):
             if self.method.thermostat is not None and self._q is not UNKNOWN:
-                raise InputError("the chains of this stepper are on the processor; use another stepper for a GPU")
+                raise InputError("the chains of this stepper are in CPU memory; use another stepper for a GPU")
             return self._step_on_gpu(given_q, given_v, torque, slow, frame, dt, n, t, in_place)
         if self.method.thermostat is not None and self._gpu is not None:
             raise InputError("the chains of this stepper are on a GPU; use another stepper for arrays elsewhere")

@@ -220,7 +220,7 @@ def _run(task: Task, out: Any, overwrite: bool, resume: bool, scheduler: Any, un
         with_states.refuse(out=out, scheduler=scheduler)
     if task.method.states and (out is not None or scheduler is not None):
         name = "scheduler" if out is None else "out"
-        raise InputError(f"stores of ensembles hold no chains, and {task.method.name} has them; remove {name}")
+        raise InputError(f"ensemble stores do not hold the chains of {task.method.name}; remove the argument {name}")
     if out is None and scheduler is None:
         _refuse_without_file(overwrite=overwrite, resume=resume, unit=unit)
         return task.run()
@@ -273,7 +273,7 @@ def _refuse_with_tangent(**given: Any) -> None:
 def _refuse_with_chaos(**given: Any) -> None:
     for name, value in given.items():
         if value is not None:
-            raise InputError(f"indicators of chaos do not go with {name}; remove the argument {name}")
+            raise InputError(f"chaos indicators cannot be combined with {name}; remove the argument {name}")
 
 
 def _refuse_without_file(**given: Any) -> None:

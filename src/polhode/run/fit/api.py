@@ -189,7 +189,7 @@ class Search:
         size = float(np.sqrt(found.chi2 / max(found.dof, 1)))
         if self.how["loss"] == "linear" and size > WRONG:
             warnings.warn(
-                f"the residuals are {size:.3g} standard deviations in the mean: the search ended "
+                f"the residuals are {size:.3g} standard deviations on average: the search ended "
                 f"in a wrong minimum, or the model or a sigma is wrong. Try starts=100, arcs=8 or another first guess",
                 ResultWarning,
                 stacklevel=4,
