@@ -1,10 +1,10 @@
-"""Derivatives and indicators of chaos of an ensemble of tops on a real NVIDIA GPU against the processor; their cost.
+"""Derivatives and chaos indicators of an ensemble of tops on a real NVIDIA GPU against the processor; their cost.
 
     python -m validation.gpu_tangent [--bodies 20000] [--steps 200]
 
 The largest difference of the derivatives of a body is divided by the largest of them. With equal steps both devices
 make the same steps, up to round-off. With a tolerance their steps may differ, and the derivatives by the errors of the
-steps. Indicators of chaos are compared likewise: the largest difference of a statistic of all bodies is divided by its
+steps. Chaos indicators are compared likewise: the largest difference of a statistic of all bodies is divided by its
 largest value. Rates are those of a second run, without compilation. The exit status is 1 if a check failed.
 """
 
@@ -45,11 +45,11 @@ def cases(steps: int) -> dict[str, tuple[dict[str, Any], float]]:
 
 
 WORDS = ["megno", "mean_megno", "fli", "lyapunov", "energy"]
-"""Statistics: indicators of chaos, and one that needs no variation."""
+"""Statistics: chaos indicators, and one that needs no variation."""
 
 
 def chaos_cases(steps: int) -> dict[str, tuple[dict[str, Any], float]]:
-    """Return the same for indicators of chaos."""
+    """Return the same for chaos indicators."""
     fixed, times = {"dt": END / steps, "steps": steps}, {"times": [END / 3, END]}
     return {
         "chaos, strang(dmv6)": ({"method": "strang(dmv6)", **fixed}, ROUND_OFF),

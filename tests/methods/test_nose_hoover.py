@@ -1,4 +1,4 @@
-"""A chain of Nosé and Hoover for one body: true declarations and false ones, runs, what is refused."""
+"""A Nosé-Hoover chain for one body: true declarations and false ones, runs, what is refused."""
 
 import dataclasses
 import json

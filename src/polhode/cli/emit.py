@@ -37,7 +37,7 @@ def emit_command(
         bool, typer.Option("--allow-code", help="Allow a problem file to run the Python files it names.")
     ] = False,
 ) -> None:
-    """Print one step of a method as source text in another language, without dependencies and with a self-test."""
+    """Print one step of a method as source code in another language, without dependencies and with a self-test."""
     from ..translate.api import emit
 
     if out is not None:

@@ -83,7 +83,7 @@ def _film(
 
 
 def _place(source: Path, path: Path | None, to: str | None) -> Path:
-    """The new file; with a format and no name, it stands beside the source."""
+    """The new file; with a format and no name, it is next to the source."""
     if path is not None:
         return path
     if to not in SUFFIX_OF:

@@ -58,8 +58,8 @@ def animate(
     Parameters
     ----------
     speed : units of the problem's time per second (default: so that the rotation is visible)
-    seconds : longest duration (default: 12 s for a film, the whole run for a scene); what is later is left out
-    fps, size : pictures per second, and width and height of a film in pixels
+    seconds : longest duration (default: 12 s for a film, the whole run for a scene); later states are omitted
+    fps, size : frames per second, and width and height of a film in pixels
     body : the body whose shapes are drawn (default: that of the run)
 
     MP4 needs the extra ``polhode[film]``. Scenes are for Blender, slides and viewers of glTF.

@@ -48,7 +48,7 @@ class BatchStepper:
     ----------
     method, dt : the method, and the step that is used where a call gives none
     steps_made : with noise, the number of steps made so far
-    chains : with chains of Nosé and Hoover, positions and velocities of the links of every body, (N, 2, links)
+    chains : with Nosé-Hoover chains, positions and velocities of the links of every body, (N, 2, links)
     thermostat : the thermostat in its present state, or None
     respa : multiple time steps, or None
     """

@@ -1,4 +1,4 @@
-"""Indicators of chaos among the statistics of an ensemble: MEGNO, its mean, FLI and the largest Lyapunov exponent.
+"""Chaos indicators among the statistics of an ensemble: MEGNO, its mean, FLI and the largest Lyapunov exponent.
 
 A variation of the motion is integrated beside each body. With equal steps it is the tangent of the steps
 (`compile/batch/lane_tangents.growing_step`); with a tolerance it is a part of the system, as states of the field
