@@ -42,7 +42,7 @@ def export_command(
     body: Annotated[int | None, typer.Option(help="Of an ensemble, only this body, counting from 0.")] = None,
     speed: Annotated[float | None, typer.Option(help="Film, scene: units of time per second.")] = None,
     seconds: Annotated[float | None, typer.Option(help="Film, scene: longest duration (film: 12).")] = None,
-    fps: Annotated[int, typer.Option(help="Film: pictures per second.")] = RATE,
+    fps: Annotated[int, typer.Option(help="Film: frames per second.")] = RATE,
     size: Annotated[tuple[int, int], typer.Option(help="Film: width and height in pixels.")] = SIZE,
     mesh: Annotated[Path | None, typer.Option(help="Film, scene: draw this mesh (.stl, .obj, .ply).")] = None,
     option: Annotated[
