@@ -30,7 +30,9 @@ def emit_command(
     ] = None,
     to: Annotated[str, typer.Option(help="The language: c, c++, cuda, rust, javascript, wgsl.")] = "c",
     name: Annotated[str, typer.Option(help="Prefix of the functions.")] = "polhode",
-    dt: Annotated[float | None, typer.Option(help="Step of the self-test (default: a rotation by 0.05 radians).")] = None,
+    dt: Annotated[
+        float | None, typer.Option(help="Step of the self-test (default: a rotation by 0.05 radians).")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write to this file instead of stdout.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     allow_code: Annotated[
