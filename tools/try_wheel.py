@@ -7,11 +7,14 @@ compiled code, empty at the start, so the second installation also shows that th
 
 from __future__ import annotations
 
+import email
 import os
+import re
 import shutil
 import subprocess
 import sys
 import venv
+import zipfile
 from pathlib import Path
 
 from tools.documents import ROOT, blocks, command_lines, reader_files
@@ -45,6 +48,18 @@ def build() -> list[Path]:
     shutil.rmtree(DIST, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "build", "--no-isolation", "--outdir", str(DIST), str(ROOT)], check=True)
     return sorted(DIST.iterdir())
+
+
+def check_metadata(file: Path) -> None:
+    """The description of a wheel has no link that needs the repository around it."""
+    with zipfile.ZipFile(file) as wheel:
+        (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+        found = email.message_from_bytes(wheel.read(name))
+    assert found["Description-Content-Type"] == "text/markdown", found["Description-Content-Type"]
+    links = re.findall(r"\]\(([^)\s]+)\)", str(found.get_payload()))
+    relative = [link for link in links if not link.startswith("https://")]
+    assert links, "the description has no links"
+    assert not relative, relative
 
 
 def empty_environment(folder: Path) -> Path:
@@ -90,6 +105,7 @@ def main() -> None:
     shutil.rmtree(WORK, ignore_errors=True)
     (WORK / "cache").mkdir(parents=True, mode=0o700)
     files = build()
+    check_metadata(next(file for file in files if file.suffix == ".whl"))
     for file in files:
         try_file(file)
     print("tried         " + ", ".join(file.name for file in files))

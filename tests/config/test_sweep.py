@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 import polhode as ph
 from polhode.cli import app
 from polhode.config import sweep_file
+from problem_texts import TOP
 
 PROBLEM, RUN, GRID = 'name = "fast_top"', 'method = "imidm"\ndt = 0.01\nsteps = 20', "[grid]\nomega.z = [40, 50]"
 
@@ -204,20 +205,14 @@ def test_bad_files_end_with_two(tmp_path):
 
 # --- in the language of problem files ---------------------------------------------------------------
 
-TOPS = """
-[body]
-moments = [5.0, 5.0, 1.0]
-[field]
-name = "gravity"
-mgl = 20.0
-[start]
+TOPS = f"""{TOP}
 rotation_vector = [0.3, 0.0, 0.0]
-{start}
+{{start}}
 [run]
 method = "imidm"
 dt = 0.01
 steps = 10
-{grid}
+{{grid}}
 """
 
 

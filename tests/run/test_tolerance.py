@@ -92,6 +92,14 @@ def test_three_kinds_of_method_are_chosen_on_the_named_problems(name, tol, why):
     assert ph.methods[sol.method].name == sol.method
 
 
+def test_long_formulas_take_the_pair_wherever_it_is_accurate_enough():
+    body, orbit = ph.Body([1.0, 1.5, 2.0]), ph.Orbit(mu=1.0, semi_major_axis=1.0, eccentricity=0.3)
+    long, short = ph.fields.orbit_gravity_gradient(body, orbit), ph.fields.gravity(1.0)
+    kinds = [step_control.formula(ph.Problem(body, field, omega=[0.1, 0.2, 1.0])) for field in (long, short)]
+    assert kinds[0].series >= step_control.MANY_SERIES > kinds[1].series
+    assert [kinds[0].ranked(tol, 10.0, 0.05)[0].name for tol in (1e-3, 1e-10, 1e-12)] == ["verner87"] * 2 + ["taylor"]
+
+
 @pytest.mark.parametrize("tol", [1e-4, 1e-8, 1e-12])
 def test_the_tolerance_of_steps_needs_one_run(tol, monkeypatch):
     """No second run is made, so there is no estimate; the error is that of the steps."""

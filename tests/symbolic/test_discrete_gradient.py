@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import polhode as ph
-from polhode.analysis import checks, measurements
+from polhode.analysis import checks, generic_problems
 from polhode.numbers import floats
 from polhode.numbers.multiprecision import number
 from polhode.numbers.primitives import where
@@ -150,7 +150,7 @@ def test_with_a_linear_potential_it_is_akw():
 @pytest.mark.parametrize("dt", [1e-9, 1e-3, 0.1])
 def test_near_rest(omega, dt):
     """Increments far below round-off of the attitude: finite, and close to the exact acceleration."""
-    problem = ph.Problem(ph.Body([0.6, 0.8, 1.0]), measurements.hills(0.7, -0.4), omega=omega)
+    problem = ph.Problem(ph.Body([0.6, 0.8, 1.0]), generic_problems.hills(0.7, -0.4), omega=omega)
     method = ph.methods["dg2"]
     y, system = problem.kernel_data(float)
     torque = integrator.torque_kernel(problem, floats.number, method)
@@ -180,7 +180,7 @@ def test_gradients_of_a_run():
     body, start = ph.Body([0.6, 0.8, 1.0]), [0.8, 0.4, -0.2]
 
     def made(a):
-        return ph.Problem(body, measurements.hills(a, -0.4), omega=start)
+        return ph.Problem(body, generic_problems.hills(a, -0.4), omega=start)
 
     def end(a):
         return ph.solve(made(a), "dg2", dt=0.1, steps=4, digits=40).mp.momentum[-1][1]
@@ -199,13 +199,13 @@ def test_the_stepper_tells_potentials_apart():
     """Two potentials with one stepper: each with its own mean torque."""
     stepper = ph.stepper(ph.Body([0.6, 0.8, 1.0]), "dg2", 0.1)
     state = ((1.0, 0.0, 0.0, 0.0), (0.3, 0.2, -0.4))
-    for field in (measurements.hills(0.7, -0.4), rough(0.7, -0.4)):
+    for field in (generic_problems.hills(0.7, -0.4), rough(0.7, -0.4)):
         problem = ph.Problem(ph.Body([0.6, 0.8, 1.0]), field, momentum=state[1])
         expected = ph.solve(problem, "dg2", dt=0.1, steps=1).momentum[-1]
         assert stepper.step(state, field).momentum == pytest.approx(expected, abs=1e-15)
 
 
 def test_a_torque_without_potential_is_refused():
-    problem = ph.Problem(ph.Body([0.6, 0.8, 1.0]), measurements.stir(0.7), omega=[1.0, 0.2, 0.3])
+    problem = ph.Problem(ph.Body([0.6, 0.8, 1.0]), generic_problems.stir(0.7), omega=[1.0, 0.2, 0.3])
     with pytest.raises(ph.InputError, match="dg2 takes at most a field of kind 'potential'"):
         ph.solve(problem, "dg2", dt=0.1, steps=1)

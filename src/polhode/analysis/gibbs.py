@@ -28,25 +28,10 @@ from ..physics.fields import gravity, heat_bath
 from ..physics.problem import Problem
 from ..run.integrator import torque_kernel
 from .cubature import Rule, degree_1, degree_3, degree_5, degree_7
-from .measurements import (
-    ALL_STARTS,
-    EXACT,
-    FINE_STEPS,
-    FRICTION,
-    KT,
-    LARGE_STEP,
-    LOCAL_STEPS,
-    NUDGE,
-    STARTS,
-    Setting,
-    distance,
-    fifty,
-    invariants,
-    largest,
-    nudged,
-    slopes,
-)
+from .generic_problems import ALL_STARTS, FRICTION, KT, STARTS
+from .measurements import NUDGE, invariants, nudged, slopes
 from .noise import SLOPE_TOLERANCE, Given
+from .setting import EXACT, FINE_STEPS, LARGE_STEP, LOCAL_STEPS, Setting, distance, fifty, largest
 
 MGL = 0.4
 """Strength of the potential U = mgl R33."""

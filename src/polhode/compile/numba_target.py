@@ -17,7 +17,7 @@ from numba.extending import overload, register_jitable
 from ..numbers import dispatch, double_double, primitives
 from ..numbers.dispatch import KERNELS, NO_FMA, NOINLINE, OVERLOADS, USER_CODE
 from ..numbers.primitives import FUNCTIONS
-from . import inner_functions, release
+from . import front_end, inner_functions, release
 from .fingerprint import UnknownContent, fingerprint
 from .simd import dual, functions, lanewise, rows, vector_types, words, workspace  # noqa: F401 - lanewise: registered
 
@@ -167,6 +167,7 @@ def _teach_primitives() -> None:
 
 release.repair_pass_managers()
 inner_functions.install()
+front_end.install()
 
 _taught = 0
 _overloads_taught = 0

@@ -26,6 +26,7 @@ from . import numba_target
 from .clock import counted
 from .disk_cache import DiskCache, private_folder
 from .fingerprint import COMPILER, fingerprint
+from .front_end import quickly
 from .simd import dual
 
 
@@ -86,7 +87,7 @@ def program(make: Callable[[], Callable[..., Any]], *shortcut: Hashable) -> Prog
 
 def _made(function: Callable[..., Any], key: str) -> Program:
     run = numba_target.jitted(function)
-    run.compile = counted(run.compile)  # which numba calls for every new signature
+    run.compile = counted(quickly(run.compile))  # which numba calls for every new signature
     folder = private_folder(environment()[:16])
     if folder is None:
         return Program(key, run, False)

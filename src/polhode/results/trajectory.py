@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import InputError
 from ..methods.record import CHAIN_ENERGY
 from ..physics.conserved import THERMOSTATTED, Conserved, conserved
+from ..physics.control.controller import control_in
 from ..physics.shapes import Shape
 from . import observables
 from .samples import Samples
@@ -66,7 +67,7 @@ class Info:
     accepted: int | None = None
     rejected: int | None = None
     states: tuple[tuple[str, tuple[int, ...]], ...] = ()
-    """Names and shapes of the states of the method that are kept with every state of the body."""
+    """Names and shapes of the states of the method, or of a controller, that are kept with every state of the body."""
     shapes: tuple[Shape, ...] = dataclasses.field(default=(), compare=False, repr=False)
     """Shapes of the body with the pivot at the origin, for pictures; files omit large meshes."""
 
@@ -88,9 +89,16 @@ def info_of(problem: Problem, **fields: Any) -> Info:
     """Metadata for a trajectory of a problem."""
     return Info(
         inertia=problem.body.principal.tensor, problem=problem.name,
-        field=repr(problem.field) if problem.field else "", shapes=problem.body.looks, states=problem.kept,
+        field=repr(problem.field) if problem.field else "", shapes=problem.body.looks, states=_kept_states(problem),
         torque=problem.field.evaluated if problem.field and problem.field.opaque else "", **fields,
     )  # fmt: skip
+
+
+def _kept_states(problem: Problem) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """Names and shapes of the states that files hold: those of the method, or of a controller."""
+    if problem.field is None or control_in(problem.field) is None:
+        return problem.kept
+    return tuple((name, np.shape(value)) for name, value in problem.field.states.items())
 
 
 NO_STATES: Mapping[str, np.ndarray] = types.MappingProxyType({})
@@ -159,7 +167,7 @@ class Trajectory:
         self._problem = problem
         self._conserved: Conserved | None = None
         self.tangent: Tangent | None = None
-        self.control: Samples | None = None
+        self._control: Samples | Callable[[], Samples] | None = None
         self.statistics: Mapping[str, Statistic] = {}
 
     @property
@@ -177,7 +185,7 @@ class Trajectory:
         data: dict[str, Any] = {name: self._array(name) for name in PRIMARY} | {STATES: self.states}
         if self.has_varying_inertia:
             data[INERTIA] = self.inertia
-        kept = {"_info": self.info, "mp": self.mp, "events": self.events, "control": self.control}
+        kept = {"_info": self.info, "mp": self.mp, "events": self.events, "_control": self.control}
         kept["statistics"] = dict(self.statistics)
         return {"stored": data, "dense": None, "_problem": None, "_conserved": self.conserved, "tangent": None, **kept}
 
@@ -186,6 +194,17 @@ class Trajectory:
         made = Trajectory.__new__(Trajectory)
         vars(made).update(vars(self))
         return made
+
+    @property
+    def control(self) -> Samples | None:
+        """What the controller decided at its samples; made on first access if a function was given."""
+        if callable(self._control):
+            self._control = self._control()
+        return self._control
+
+    @control.setter
+    def control(self, samples: Samples | Callable[[], Samples] | None) -> None:
+        self._control = samples
 
     @property
     def info(self) -> Info:
@@ -339,7 +358,7 @@ class Trajectory:
     @property
     def conserved(self) -> Conserved | None:
         """What the exact motion conserves; None if it is not known."""
-        if self._conserved is None and self.problem is not None and self.control is None:
+        if self._conserved is None and self.problem is not None and self._control is None:
             self._conserved = conserved(self.problem, float(self.last().t[0]) if len(self) else None)
         return self._conserved or (THERMOSTATTED if self._has_chain else None)
 

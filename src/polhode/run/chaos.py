@@ -67,14 +67,10 @@ class ChaosMap:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> def start(x, y):
-    ...     return {"omega": np.stack([x, y, 0 * x + 2.0], axis=1)}
-    ...
-    >>> x, y = ("x", [0.5, 1.0]), ("y", [0.1, 0.2, 0.3])
-    >>> found = ph.chaos_map(ph.problems.heavy_top(), x, y, start, t_end=20.0, step_tol=1e-7)
-    >>> found.names
-    ('x', 'y')
+    >>> start = lambda spin, mgl: {"params": {"mgl": mgl}, "omega": [[0.1, 0.0, x] for x in spin]}
+    >>> plane = ph.chaos_map(ph.problems.heavy_top(), ("spin", [2.0, 9.0]), ("mgl", [1.0]), start, t_end=5.0)
+    >>> plane.names, plane.fli.shape
+    (('spin', 'mgl'), (1, 2))
     """
 
     x: np.ndarray

@@ -9,6 +9,7 @@ side. Where both sides lead back to the surface (sliding, as in Coulomb friction
 from __future__ import annotations
 
 import copy
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -40,20 +41,33 @@ MOST_SHORT = 100
 
 
 def placed(field: SidedField, system: Any, moment: Any, sides: Any) -> Any:
-    """Return the kernel data on these sides, at a moment between two edges in time, of one state or of many."""
+    """Return the kernel data on these sides, at a moment between two edges in time, of one state or of many.
+
+    The moment in `system` stays if None is given.
+    """
     inertia, inverse, p = system
     first = len(field.whole.parameters)
-    own = (*p[: first - 1], moment) if isinstance(field.whole, PiecewiseField) else p[:first]
+    own = p[:first]
+    if moment is not None and isinstance(field.whole, PiecewiseField):
+        own = (*own[:-1], moment)
     return inertia, inverse, (*own, *sides, *p[first + field.count :])
 
 
 def truths(problem: Problem, times: np.ndarray, rows: np.ndarray, system: Any) -> np.ndarray:
     """Return whether the conditions hold at some states, as numbers 1 and 0: (states, conditions)."""
-    assert isinstance(problem.field, SidedField)
+    return _evaluated(problem, "truths", times, rows, system)
+
+
+def gaps(problem: Problem, times: np.ndarray, rows: np.ndarray, system: Any) -> np.ndarray:
+    """Return g of every condition at some states, zero where it changes: (states, conditions)."""
+    return _evaluated(problem, "gaps", times, rows, system)
+
+
+def _evaluated(problem: Problem, what: str, times: np.ndarray, rows: np.ndarray, system: Any) -> np.ndarray:
     q, m = problem.user_axes(components(rows[:, :4]), components(rows[:, 4:7]))
     omega = problem._velocity(m)
     with np.errstate(all="ignore"):
-        found = problem.field.truths(times, matrix(q), omega, system[2])
+        found = getattr(problem.field, what)(times, matrix(q), omega, system[2])
     return np.stack([np.broadcast_to(x, times.shape) for x in found], -1).astype(float)
 
 
@@ -71,6 +85,57 @@ def settled(problem: Problem, times: np.ndarray, rows: np.ndarray, moments: Any,
             return sides
         sides = found
     return None
+
+
+Between = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray | None]
+"""Dense output (moments, times, rows): the rows at some moments, from the states at some times; None if it fails."""
+
+
+class Change(NamedTuple):
+    """Two moments of a run, before and after a change of a condition, and the state at the second."""
+
+    low: float
+    high: float
+    row: np.ndarray
+
+
+def glimpsed(problem: Problem, between: Between, times: np.ndarray, rows: np.ndarray, system: Any) -> Change | None:
+    """Look at steps in a few places each; return the first change of a condition from its side in `system`."""
+    glances = glanced(times)
+    seen = between(glances, times, rows)
+    if seen is None:
+        return Change(glances[0], glances[1], rows[0])
+    at = np.flatnonzero(off_side(problem, glances, seen, system)[1:])
+    return Change(glances[at[0]], glances[at[0] + 1], seen[at[0] + 1]) if len(at) else None
+
+
+def located(
+    problem: Problem, between: Between, change: Change, times: np.ndarray, rows: np.ndarray, system: Any
+) -> tuple[float, np.ndarray] | None:
+    """Return the time of a change, bracketed to two neighbouring doubles, and the state there; None on failure."""
+
+    def differs(moments: np.ndarray) -> np.ndarray:
+        seen = between(moments, times, rows)
+        return np.ones(len(moments), bool) if seen is None else off_side(problem, moments, seen, system)
+
+    moment = bracketed(differs, change.low, change.high)
+    seen = between(np.array([moment]), times, rows)
+    return None if seen is None else (moment, seen[0])
+
+
+def glanced(times: np.ndarray) -> np.ndarray:
+    """Return the times at which steps are looked at for changes."""
+    parts = np.arange(GLANCES) / GLANCES
+    return np.append((times[:-1, None] + np.diff(times)[:, None] * parts).ravel(), times[-1])
+
+
+def off_side(problem: Problem, times: np.ndarray, rows: np.ndarray, system: Any) -> np.ndarray:
+    """Return at which states some condition differs from its side in `system`."""
+    field = problem.field
+    assert isinstance(field, SidedField)
+    first = len(field.whole.parameters)
+    sides = np.array(system[2][first : first + field.count])
+    return np.asarray((truths(problem, times, rows, system) != sides).any(axis=1))
 
 
 def held(legs: Schedule) -> Schedule | None:
@@ -190,23 +255,9 @@ class _Walk:
         """Return the first time at which a condition differs from its side, and the state there; None if none does."""
         if len(times) < 2:
             return None
-        parts = np.arange(GLANCES) / GLANCES
-        glances = np.append((times[:-1, None] + np.diff(times)[:, None] * parts).ravel(), times[-1])
-
-        def differs(moments: np.ndarray) -> np.ndarray:
-            seen = self.run._between(system, moments, times, rows)
-            if seen is None:
-                return np.ones(len(moments), dtype=bool)
-            first = self.run.first
-            sides = np.array(system[2][first : first + self.run.field.count])
-            return np.asarray((truths(self.run.problem, moments, seen, system) != sides).any(axis=1))
-
-        at = np.flatnonzero(differs(glances)[1:])
-        if not len(at):
-            return None
-        moment = bracketed(differs, glances[at[0]], glances[at[0] + 1])
-        seen = self.run._between(system, np.array([moment]), times, rows)
-        return None if seen is None else (moment, seen[0])
+        between = functools.partial(self.run._between, system)
+        change = glimpsed(self.run.problem, between, times, rows, system)
+        return None if change is None else located(self.run.problem, between, change, times, rows, system)
 
     def _keep(self, times: np.ndarray, rows: np.ndarray, change: Any, system: Any) -> None:
         """Keep the steps up to the change, and the state there."""

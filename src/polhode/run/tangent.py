@@ -29,6 +29,7 @@ from ..numbers import floats
 from ..physics.fields.sides import SidedField, conditions_of, has_conditions
 from ..physics.fields.switches import PiecewiseField, between
 from ..physics.problem import Problem
+from ..physics.units import ScaledRun
 from ..results.derivatives import STATE, Derivatives, by_blocks, symplectic_defect
 from ..results.observables import matrices
 from ..results.trajectory import Trajectory
@@ -55,10 +56,10 @@ def check_smooth(problem: Problem, what: str, located: bool = False) -> None:
     if field is None or has_states(problem) or not has_conditions(field) or (located and conditions_of(field)):
         return
     which = "==, tables of the state" if located else "where, abs, comparisons of R or omega"
+    instead = "" if located else "use ph.solve or ph.lyapunov with a one-step method or a tolerance, or "
     raise InputError(
         f"{what} needs a torque that is smooth in the state, and {field.name} has conditions on it ({which}), at which "
-        f"derivatives jump; {'' if located else 'give ph.solve or ph.lyapunov a tolerance and no method, or '}use a "
-        "smooth formula"
+        f"derivatives jump; {instead}{'use ' if located else ''}a smooth formula"
     )
 
 
@@ -466,12 +467,14 @@ SHORT = 0.1
 """Longest step in radians where steps follow from an exact solution, not from a tolerance."""
 
 
-def with_tangent(problem: Problem, method: Method, sol: Trajectory) -> Trajectory:
+def with_tangent(problem: Problem, method: Method, sol: Trajectory, steps: Any = None) -> Trajectory:
     """Add the tangent to a run whose states, or each k-th of them, are in memory.
 
     An exact solution of a free body has no steps. Its formulas have no derivatives at equal moments or at rest, so
-    short steps of a pair take their place.
+    short steps of a pair take their place. `steps` are those of a fixed-step run that locates jumps.
     """
+    if steps is not None:
+        return _with_located_tangent(problem, method, sol, steps)
     path = sol.dense.path if isinstance(sol.dense, Dense) else path_of(problem, sol)
     longest, held = abs(sol.dt) or math.inf, sol.dt == 0
     if method.name == jacobi.name and held:
@@ -486,12 +489,28 @@ def with_tangent(problem: Problem, method: Method, sol: Trajectory) -> Trajector
         )
     check_tangent(problem, method, located)
     pairs = Pairs(problem, method, held, located)
-    sol.tangent = Tangent(
-        pairs, path, longest, sol.info.every, switching=_switching(pairs, path, sol.dense) if located else None
-    )
+    switching = _switching(pairs, path, path, sol.dense.run) if isinstance(sol.dense, Dense) and located else None
+    sol.tangent = Tangent(pairs, path, longest, sol.info.every, switching=switching)
     return sol
 
 
-def _switching(pairs: Pairs, path: Path, dense: Any) -> Switching:
+def _with_located_tangent(problem: Problem, method: Method, sol: Trajectory, steps: ScaledRun) -> Trajectory:
+    """Add the tangent to a run with equal steps, which are made in parts where a condition changes."""
+    check_tangent(problem, method, located=True)
+    inner = steps.run.path(float(steps.units.times(sol.dt)), sol.info.steps)
+    parts = steps.run.in_parts(inner.times, inner.rows)
+    if (parts.which < 0).any():
+        raise StepError(
+            f"tangent=True needs steps that end on the jumps of {problem.field}, and the motion slides along one; make "
+            "the jump a steep slope (tanh)"
+        )
+    path, grid = steps.back(Path(parts.times, parts.rows)), steps.back(inner)
+    pairs = Pairs(problem, method, True, True)
+    sol.tangent = Tangent(pairs, path, math.inf, seen=sol.t, switching=_switching(pairs, path, grid, steps))
+    return sol
+
+
+def _switching(pairs: Pairs, path: Path, grid: Path, steps: Any) -> Switching:
+    """Return the sides along a path; `steps` make the states between those of the grid."""
     middles = (path.times[:-1] + path.times[1:]) / 2
-    return Switching(pairs.inner, path.times, path.rows, dense.run.state_at(middles, path.times, path.rows))
+    return Switching(pairs.inner, path.times, path.rows, steps.state_at(middles, grid.times, grid.rows))

@@ -32,7 +32,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7
 
 SCRIPTS = (
     "motion.js", "live.js", "runs.js", "things.js", "panel.js", "top.js", "many.js", "stage.js", "chart.js",
-    "angles.js", "view.js", "record.js",
+    "angles.js", "view.js", "gif.js", "record.js",
 )  # fmt: skip
 
 

@@ -38,6 +38,14 @@ def conditions_of(field: Field) -> list[Expr]:
 
 
 @once_for_formula
+def has_jumps(field: Field) -> bool:
+    """Whether its torque compares the state, or looks it up in a table: it may jump with the state."""
+    nodes = ordered(field.graph[0])
+    moving = _depends(nodes, "Rwm")
+    return any(node in moving and node.op in ("abs", "bracket", *COMPARISONS) for node in nodes)
+
+
+@once_for_formula
 def has_conditions(field: Field) -> bool:
     """Whether its torque has comparisons or absolute values that depend on the state, located or not."""
     nodes = ordered(field.graph[0])

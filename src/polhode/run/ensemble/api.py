@@ -174,7 +174,7 @@ def ensemble(
     sampled_control.refuse_controlled(inputs.field)
     if control is not None or period is not None:
         given = {"tol": tol, "step_tol": step_tol, "statistics": statistics, "out": out, "scheduler": scheduler}
-        sampled_control.refuse(**given, device=None if device == "cpu" else device)
+        sampled_control.refuse(**given)
         inputs = with_controller(inputs, control, period, dt)
     inputs = kept_times.ending(inputs, times, t_end)
     if tol is not None or step_tol is not None or (t_end is not None and method is None):

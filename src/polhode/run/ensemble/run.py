@@ -259,6 +259,9 @@ def _run_on_card(task: Task, found: Any, threads: int | None) -> None:
 
     def build_loop() -> Any:
         parts = *_step(task), _sizes(task), _beginning(task)
+        if control.is_controlled(task.model):
+            loop = control.Loop(task.model, method)
+            return cuda.loop(*parts, sample=loop.sample(), steps_per_sample=loop.steps_per_sample())
         return cuda.loop(
             *parts, *method.processors(floats.number), method.has_own_time, task.wanted, method.kept_memory,
             _observed_system(task),
