@@ -135,9 +135,9 @@ class SweepFile(Strict):
             got = "neither" if self.body is None else "both"
             raise ValueError(f"give [problem], or [body] and [start] as in a problem file; got {got}")
         if (self.body is None) != (self.start is None):
-            raise ValueError("[body] and [start] go together, as in a problem file")
+            raise ValueError("[body] and [start] must be given together, as in a problem file")
         if self.body is None and self.field:
-            raise ValueError("[field] goes with [body] and [start]; in [problem] write field = ...")
+            raise ValueError("[field] needs [body] and [start]; in [problem] write field = ...")
         for name in ("plot", "view"):
             if getattr(self.output, name) is not None:
                 raise Fault(f"output.{name}", "a sweep writes one file for all bodies and no pictures; remove it")

@@ -85,7 +85,7 @@ FREE = Conserved(True, AXES)
 """What the motion of a free body conserves."""
 
 THERMOSTATTED = Conserved(False, (), True)
-"""What a free body with a chain of Nosé and Hoover conserves."""
+"""What a free body with a Nosé-Hoover chain conserves."""
 
 
 @dataclasses.dataclass(frozen=True)
