@@ -302,7 +302,8 @@ class Trajectory:
         if self.dense is None:
             raise InputError(
                 "dense output needs a run that kept every step (every=1) with a compiled torque, or the file of a run "
-                "in double precision whose torque is a formula; concatenated and pickled trajectories do not have it"
+                "in double precision whose torque is a formula, without a heat bath or a thermostat; concatenated and "
+                "pickled trajectories do not have it"
             )
         made = Trajectory(
             self.dense(t), dataclasses.replace(self.info, steps=0), dense=self.dense, problem=self._problem

@@ -52,7 +52,7 @@ class Chaos:
 
     @property
     def fli(self) -> np.ndarray:
-        """Largest `growth` until each of the times."""
+        """Largest `growth` at the kept times, until each of them; give `times` that resolve its oscillations."""
         return np.asarray(np.fmax.accumulate(self.growth, axis=0))
 
 
@@ -103,7 +103,7 @@ class ChaosMap:
 
     @property
     def fli(self) -> np.ndarray:
-        """Largest growth."""
+        """Largest growth at the kept times; without `times`, the growth at the end, if it is positive."""
         return self._end(self.chaos.fli)
 
     def plot(self, indicator: str = "mean_megno", ax: Any = None) -> Any:
