@@ -22,19 +22,8 @@ from ..kernels.sampled import sampling
 from ..physics.observers.statistics import Watch, same_system
 from . import numba_target
 from .batch.fixed_step import states_of, watched
-from .batch.layout import (
-    COLUMNS_OF_DATA,
-    INERTIA,
-    INVERSE,
-    PARAMETERS,
-    STATE,
-    Sizes,
-    hand_all_over,
-    inner,
-    lay_out,
-    padded,
-    sizes,
-)
+from .batch.layout import Sizes, hand_all_over, inner, lay_out, padded, sizes
+from .batch.places import COLUMNS_OF_DATA, INERTIA, INVERSE, PARAMETERS, STATE
 from .clock import counted
 
 THREADS = 128
