@@ -1,10 +1,10 @@
-"""Derivatives, indicators of chaos and closed loops of tops on a real NVIDIA GPU against the processor, and their cost.
+"""Derivatives, chaos indicators and closed loops of tops on a real NVIDIA GPU against the processor, and their cost.
 
     python -m validation.gpu_tangent [--bodies 20000] [--steps 200]
 
 The largest difference of the derivatives of a body is divided by the largest of them. With equal steps both devices
 make the same steps, up to round-off. With a tolerance their steps may differ, and the derivatives by the errors of the
-steps. Indicators of chaos are compared likewise, and so are the last states of bodies under sampled-data control: the
+steps. Chaos indicators are compared likewise, and so are the last states of bodies under sampled-data control: the
 largest difference of all bodies is divided by the largest value. Rates are those of a second run, without compilation.
 The exit status is 1 if a check failed.
 """
@@ -46,11 +46,11 @@ def cases(steps: int) -> dict[str, tuple[dict[str, Any], float]]:
 
 
 WORDS = ["megno", "mean_megno", "fli", "lyapunov", "energy"]
-"""Statistics: indicators of chaos, and one that needs no variation."""
+"""Statistics: chaos indicators, and one that needs no variation."""
 
 
 def chaos_cases(steps: int) -> dict[str, tuple[dict[str, Any], float]]:
-    """Return the same for indicators of chaos."""
+    """Return the same for chaos indicators."""
     fixed, times = {"dt": END / steps, "steps": steps}, {"times": [END / 3, END]}
     return {
         "chaos, strang(dmv6)": ({"method": "strang(dmv6)", **fixed}, ROUND_OFF),

@@ -31,6 +31,16 @@ def test_a_grid_is_every_combination(tmp_path):
     assert made.task.batch.values.ravel().tolist() == made.labels["params.mgl"].tolist()
 
 
+@pytest.mark.parametrize("run", ["dt = -0.01\nsteps = 20", "dt = 0.01\nt_end = -0.2"])
+def test_backwards_in_time(tmp_path, run):
+    out = tmp_path / "back.zarr"
+    said = command(str(written(tmp_path, run=f'method = "imidm"\n{run}')), "--out", str(out))
+    assert said.exit_code == 0, said.output
+    back = ph.solve(ph.problems.fast_top(), "imidm", dt=-0.01, steps=20)
+    np.testing.assert_allclose(ph.load(out).momentum[-1, 1], back.momentum[-1], rtol=0, atol=1e-12)
+    assert ph.load(out).t[-1] == back.t[-1]
+
+
 def test_a_list_goes_in_parallel_and_may_be_a_csv_file(tmp_path):
     (tmp_path / "starts.csv").write_text("omega.x, omega.z\n0.1, 40\n0.2, 50\n")
     by_file = read(tmp_path, '[list]\ncsv = "starts.csv"')
@@ -95,8 +105,8 @@ BAD = {
     ),
     "key": ({"run": RUN + "\nstep = 3"}, ", line 8: run.step: there is no such key here; did you mean steps"),
     "dt": (
-        {"run": RUN.replace("0.01", "-1")},
-        ", line 6: run.dt: must be a number above 0: the step size; got -1; write for example dt = 0.01",
+        {"run": RUN.replace("0.01", "0")},
+        ", line 6: run.dt: dt must not be zero",
     ),
     "no dt": ({"run": 'method = "imidm"\nsteps = 20'}, r"give dt in \[run\]"),
     "both": ({"run": RUN + "\nt_end = 3.0"}, ", line 4: run: give steps or t_end, not both"),

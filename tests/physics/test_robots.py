@@ -194,8 +194,8 @@ TWO = WAYS["rpy.urdf"].replace('<link name="base"/>', '<link name="base"><inerti
         (TWO, [], "give link, one of those of m.urdf that have an inertia: base, arm"),
         (TWO, ["--link", "base"], "link 'base' of m.urdf needs <mass> and <inertia>"),
         (TWO, ["--link", "leg"], "m.urdf has no link 'leg' with an inertia; it has base, arm"),
-        (TWO, ["1", "2", "--mass", "0"], "in SI units; leave out dimensions and --mass"),
-        (TWO, ["--unit", "mm"], "leave out --unit"),
+        (TWO, ["1", "2", "--mass", "0"], "in SI units; remove dimensions and --mass"),
+        (TWO, ["--unit", "mm"], "remove --unit"),
     ],
 )  # fmt: skip
 def test_the_command_explains_mistakes_in_one_sentence(text: str, options: list[str], said: str) -> None:

@@ -101,7 +101,7 @@ def test_a_poor_guess_needs_arcs():
     sol, rng = motion(TOP, t), np.random.default_rng(2)
     data = [M.attitudes(t, turned(sol.quaternion, 1e-3, rng), sigma=1e-3)]
     guess = ph.Problem(ph.Body([1.2, 1.8, 2.6]), TOP.field, omega=(0.6, 0.7, 1.1))
-    with pytest.warns(ph.ResultWarning, match="standard deviations in the mean"):
+    with pytest.warns(ph.ResultWarning, match="standard deviations on average"):
         one = ph.fit(guess, data, ["attitude", "omega", "inertia"])
     several = ph.fit(guess, data, ["attitude", "omega", "inertia"], arcs=8)
     assert several.chi2 / several.dof < 1.2
@@ -136,7 +136,7 @@ def test_a_robust_loss_ignores_wrong_measurements():
     omega = sol.omega + rng.normal(0, 1e-3, sol.omega.shape)
     omega[::8] += 0.5
     data = M.rates(T, omega, sigma=1e-3)
-    with pytest.warns(ph.ResultWarning, match="standard deviations in the mean"):
+    with pytest.warns(ph.ResultWarning, match="standard deviations on average"):
         plain = ph.fit(TOP, data, ["omega"])
     robust = ph.fit(TOP, data, ["omega"], loss="cauchy")
     error = [abs(one.values["omega"] - TOP.omega).max() for one in (plain, robust)]

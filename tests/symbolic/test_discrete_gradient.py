@@ -114,7 +114,9 @@ TENSOR = [[1.2, 0.1, -0.2], [0.1, 0.9, 0.05], [-0.2, 0.05, 1.5]]
 def test_energy_is_kept_in_50_digits(inertia, method):
     """A corner of the potential is passed too; spheres, symmetric bodies and bodies in axes of their own."""
     problem = ph.Problem(ph.Body(inertia), rough(0.7, -0.4), omega=[1.8, 0.4, -0.9], attitude=[0.6, 0.0, 0.8, 0.0])
-    assert np.abs(energies(problem, method, 0.25, 6, 50)).max() < 1e-47
+    with pytest.warns(ph.ResultWarning, match="the order is lost at a jump; use another one-step method"):
+        change = energies(problem, method, 0.25, 6, 50)
+    assert np.abs(change).max() < 1e-47
 
 
 @pytest.mark.parametrize("name", ["slow_top", "soft_wall"])
@@ -161,6 +163,7 @@ def test_near_rest(omega, dt):
     assert max(abs(x) for x in m) > 0.1 * dt
 
 
+@pytest.mark.filterwarnings("ignore:rough has conditions on the state")
 @pytest.mark.slow
 def test_all_ways_to_run_agree():
     """Six steps, compiled, in lanes and in 20 digits: apart by round-off."""
@@ -194,6 +197,7 @@ def test_gradients_of_a_run():
         assert jax.grad(lambda a: run(params={"a": a})[1][1])(0.7) == pytest.approx(slope, rel=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:rough has conditions on the state")
 @pytest.mark.usefixtures("plain_first")
 def test_the_stepper_tells_potentials_apart():
     """Two potentials with one stepper: each with its own mean torque."""

@@ -1,4 +1,4 @@
-"""Checks of methods with a chain of Nosé and Hoover, in 50 digits: the motion of body and chain together.
+"""Checks of methods with a Nosé-Hoover chain, in 50 digits: the motion of body and chain together.
 
 With y = (R, Pi, eta, v), f degrees of freedom and the potential U,
 

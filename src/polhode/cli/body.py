@@ -74,7 +74,7 @@ def _link_of(what: str, link: str | None, options: dict[str, Any]) -> Body:
     """The link of a robot; options of other bodies are refused."""
     given = [name for name, value in options.items() if value not in (None, [])]
     if given:
-        raise InputError(f"a robot has its own mass and lengths, in SI units; leave out {' and '.join(given)}")
+        raise InputError(f"a robot file gives mass and lengths in SI units; remove {' and '.join(given)}")
     return ROBOTS[Path(what).suffix.lower()](what, link)
 
 
@@ -89,7 +89,7 @@ def _body_of(what: str, sizes: list[float], mass: float | None, density: float |
     if sizes or not Path(what).suffix:
         shapes, files, robots = ", ".join(SHAPES), ", ".join(SUFFIXES), ", ".join(ROBOTS)
         raise InputError(
-            f"{what!r} is no shape ({shapes}), followed by its dimensions, no mesh ({files}) and no robot ({robots})"
+            f"{what!r} must be a shape followed by its dimensions ({shapes}), a mesh ({files}) or a robot ({robots})"
         )
     return Body.from_mesh(what, mass=mass, density=density, unit=unit)
 

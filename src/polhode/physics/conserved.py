@@ -19,12 +19,19 @@ from ..symbolic.expression import source
 from .bodies import Bodies, rows
 from .fields import Field
 from .fields.kernels import formula_kernel
+from .fields.switches import edges, switches_of
 from .fields.torque_formulas import attitude_symbols, potential_torque
 from .fields.varying_inertia import VaryingField
 from .problem import Problem
 
 SAMPLES = 24
 """Random states at which the torque of a field is evaluated."""
+
+INTERVALS, STATES = 256, 4
+"""Most intervals between jumps in time in which the torque is evaluated, and the states at which it is in each.
+
+Fewer than three states would have a direction along which the torque vanishes.
+"""
 
 NO_TORQUE = 1e-11
 """A torque component below this fraction of the torque is round-off (measured: below 1e-12)."""
@@ -78,7 +85,7 @@ FREE = Conserved(True, AXES)
 """What the motion of a free body conserves."""
 
 THERMOSTATTED = Conserved(False, (), True)
-"""What a free body with a chain of Nosé and Hoover conserves."""
+"""What a free body with a Nosé-Hoover chain conserves."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,22 +94,20 @@ class Motions:
 
     field : the field, its parameters apart
     parameters : flattened parameters, columns of data among them
-    t0, span : begin and length of the times of interest
+    times : at which the torque is evaluated
     speed : a typical angular velocity
     """
 
     field: Field
     parameters: tuple[Any, ...]
-    t0: Any
-    span: Any
+    times: Sequence[Any]
     speed: Any
 
     def sampled(self) -> Iterator[tuple[Any, Any, Any, np.ndarray]]:
-        """Random times, attitudes and angular velocities with their torques (..., 3), where these have values."""
+        """Times, random attitudes and angular velocities with their torques (..., 3), where these have values."""
         rng = np.random.default_rng(1)
-        for _ in range(SAMPLES):
+        for t in self.times:
             R = matrix(unit(tuple(rng.normal(size=4).tolist())))
-            t = self.t0 + self.span * float(rng.uniform())
             omega = tuple(self.speed * x for x in rng.normal(size=3).tolist())
             try:
                 with np.errstate(all="ignore"):
@@ -115,9 +120,32 @@ class Motions:
 def _motion(problem: Problem, t_end: float | None = None) -> Motions:
     field = problem.field
     assert field is not None
-    span = (t_end or problem.t_end or problem.t0 + 1.0) - problem.t0
+    end = next(t for t in (t_end, problem.t_end, problem.t0 + 1.0) if t is not None)
     speed = float(np.linalg.norm(problem.omega)) or 1.0
-    return Motions(field, field.parameters, problem.t0, span, speed)
+    return Motions(field, field.parameters, _times(field, problem.t0, end).tolist(), speed)
+
+
+def _times(field: Field, start: float, end: float) -> np.ndarray:
+    """Random times of a run, and the middle of each interval between two times at which the formula changes.
+
+    A thruster may act for so short that no random time meets it. Tables have many intervals: some of them are taken.
+    """
+    chosen = start + (end - start) * np.random.default_rng(2).uniform(size=SAMPLES)
+    ends = np.concatenate([[start, end], edges(field, min(start, end), max(start, end))])
+    middles = (np.sort(ends)[1:] + np.sort(ends)[:-1]) / 2
+    some = np.unique(np.linspace(0, len(middles) - 1, min(len(middles), INTERVALS)).astype(int))
+    return np.concatenate([chosen, np.repeat(middles[some], STATES)])
+
+
+def _times_of_each(bodies: Bodies, t0: np.ndarray, t_end: np.ndarray) -> np.ndarray:
+    """The same for each body, (n, N); bodies with fewer times repeat the last."""
+    found = [
+        _times(field, start, end)
+        for i, (start, end) in enumerate(zip(t0.tolist(), t_end.tolist(), strict=True))
+        if (field := bodies.field_of(i)) is not None
+    ]
+    most = max(map(len, found))
+    return np.stack([np.pad(times, (0, most - len(times)), mode="edge") for times in found], axis=-1)
 
 
 def conserved(problem: Problem, t_end: float | None = None) -> Conserved | None:
@@ -138,7 +166,12 @@ def conserved_by_each(bodies: Bodies, t0: Any, t_end: Any, omega: np.ndarray) ->
         return None
     speed = np.linalg.norm(omega, axis=-1)
     speed = np.where(np.isfinite(speed) & (speed > 0), speed, 1.0)
-    return _of_motions(Motions(bodies.field, bodies.parameters, t0, t_end - t0, speed))
+    one_field = len(bodies.values) == 1 or not switches_of(bodies.field)
+    if one_field and np.ndim(t0) == 0:
+        times = _times(bodies.field, float(t0), float(t_end))
+    else:
+        times = _times_of_each(bodies, *(np.broadcast_to(t, bodies.number) for t in (t0, t_end)))
+    return _of_motions(Motions(bodies.field, bodies.parameters, list(times), speed))
 
 
 def directions_of_each(kept: Sequence[Conserved]) -> np.ndarray:
@@ -207,8 +240,7 @@ def conserves_energy(problem: Problem) -> bool:
 
 def _keep_energy(motions: Motions) -> np.ndarray:
     """The same for each motion, as an array (...)."""
-    shape = np.broadcast(motions.speed, motions.t0).shape
-    kept = np.ones(shape, dtype=bool)
+    kept = np.ones(np.shape(motions.speed), dtype=bool)
     if motions.field.kind == "potential":
         return kept
     rest = _without_potential(motions.field)

@@ -53,7 +53,7 @@ class Ensemble:
     every : number of steps between two stored states
     tol : the tolerance, if one was given
     events : for each requested event, a list with one Trajectory per body: the states at which it occurred
-    states : states of the field (`ph.states`), or of chains of Nosé and Hoover, by name, each (n, N, ...)
+    states : states of the field (`ph.states`), or of Nosé-Hoover chains, by name, each (n, N, ...)
     kept : names of those among them that are states of the method
     tangent : with ``tangent=True``, derivatives: ``.matrix``, ``.inertia``, ``.params``, ``.covariance(...)``
     error_estimate : (N,) with `tol`, the estimated error at the end: the larger of the attitude error (an angle) and
@@ -181,7 +181,7 @@ class Ensemble:
     def changes(self) -> dict[str, np.ndarray]:
         """Largest relative changes (N,) of energy, spatial momentum (as a vector) and |momentum|, conserved or not.
 
-        With a chain of Nosé and Hoover also of the extended energy. They are taken over the stored states.
+        With a Nosé-Hoover chain also of the extended energy. They are taken over the stored states.
         """
         return self._changes(None)
 
@@ -234,7 +234,7 @@ class Ensemble:
         colour : with `together`, what colours the bodies: numbers (N,) or (n, N), or a name: "energy", "drift" (of the
             energy, if it is conserved), "energy_change" (the same, conserved or not), "steps", "error_estimate", or a
             statistic and its part such as "spin.max"
-        positions : with `together`, where they stand, (N, 3); by default in rows
+        positions : with `together`, the positions of the bodies, (N, 3); by default in rows
         """
         if together:
             page: Any = importlib.import_module("polhode.viewer.many")

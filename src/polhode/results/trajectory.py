@@ -113,12 +113,12 @@ class Rounded(dict[str, Any]):
 
 
 class Drift(dict[str, Any]):
-    """Changes of conserved quantities by name; asking for a quantity that is not conserved is explained."""
+    """Changes of conserved quantities by name; the error for a quantity that is not conserved names those that are."""
 
     def __missing__(self, name: str) -> Any:
         """Explain what is missing."""
         there = ", ".join(self) or "nothing"
-        raise KeyError(f"{name} is not conserved in this motion, {there} is; changes() has its change")
+        raise KeyError(f"{name} is not conserved in this motion (conserved: {there}); use changes() for its change")
 
 
 class Trajectory:
@@ -132,7 +132,7 @@ class Trajectory:
     momentum, omega : (n, 3) body frame
     spatial_momentum, spatial_omega : (n, 3) space frame
     energy : (n,) kinetic plus potential energy (kinetic alone if there is no potential)
-    states : states of the field (`ph.states`), or of a chain of Nosé and Hoover, by name, each (n, ...)
+    states : states of the field (`ph.states`), or of a Nosé-Hoover chain, by name, each (n, ...)
     inertia : (3, 3) inertia tensor, or (n, 3, 3) for a `ph.VaryingBody`
     rotation : scipy Rotation
     method, dt, status : how it was computed; `info` has the rest
@@ -302,7 +302,8 @@ class Trajectory:
         if self.dense is None:
             raise InputError(
                 "dense output needs a run that kept every step (every=1) with a compiled torque, or the file of a run "
-                "in double precision whose torque is a formula; concatenated and pickled trajectories do not have it"
+                "in double precision whose torque is a formula, without a heat bath or a thermostat; concatenated and "
+                "pickled trajectories do not have it"
             )
         made = Trajectory(
             self.dense(t), dataclasses.replace(self.info, steps=0), dense=self.dense, problem=self._problem
@@ -367,7 +368,7 @@ class Trajectory:
 
         ``energy``; for a free body ``spatial_momentum`` (as a vector) and ``momentum_norm``; else the part of the
         spatial momentum that the torque does not change, ``vertical_momentum`` or ``conserved_momentum``. Where it is
-        not known what is conserved, the result is that of `changes`. With a chain of Nosé and Hoover only the extended
+        not known what is conserved, the result is that of `changes`. With a Nosé-Hoover chain only the extended
         energy is conserved, that of body and chain, and only if no other torque does work (in a file that does not hold
         its problem, none is assumed to).
         """
@@ -383,7 +384,7 @@ class Trajectory:
     def changes(self) -> dict[str, float]:
         """Largest relative changes of energy, spatial momentum (as a vector) and |momentum|, conserved or not.
 
-        With a chain of Nosé and Hoover also of the extended energy.
+        With a Nosé-Hoover chain also of the extended energy.
         """
         return self._changes(None)
 
@@ -400,7 +401,7 @@ class Trajectory:
 
     @property
     def _has_chain(self) -> bool:
-        """True if a chain of Nosé and Hoover moves with the body."""
+        """True if a Nosé-Hoover chain moves with the body."""
         return CHAIN_ENERGY in dict(self.info.states)
 
     def parts(self) -> Iterator[Trajectory]:

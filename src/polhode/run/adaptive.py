@@ -72,11 +72,6 @@ def journaled(journal: Journal) -> Iterator[None]:
         _journal.reset(token)
 
 
-def is_journaled() -> bool:
-    """Return whether the runs of this context use a journal."""
-    return _journal.get() is not None
-
-
 @dataclasses.dataclass(frozen=True)
 class Standing:
     """Where a run stands between two pieces: all that the following pieces depend on."""

@@ -65,10 +65,10 @@ def warn_of_jumps(problem: Problem, method: Method, digits: int | None, count: i
     ):
         return
     how = f"{method.name} with digits" if digits is not None else method.name
-    instead = "use a one-step method"
+    instead = "use another one-step method"
     if not conditions_of(field):
         instead = "use a smooth formula instead of ==, and instead of a table of the state"
-    elif digits is not None:
+    elif digits is not None and can_locate(problem, method):
         instead = "remove the argument digits"
     warnings.warn(
         f"{field.name} has conditions on the state (where, abs, comparisons of R or omega), and steps of {how} do not "

@@ -82,10 +82,10 @@ def solve(
     times : keep the states at these times instead, by dense output (`t_eval` elsewhere); the last is the default t_end
     max_turn : keep all steps, and states between them such that the body turns by at most this angle in radians from
         one to the next; files of runs to a tolerance have 0.25 by default, so that they can be drawn
-    out : also write to this file (``.zarr`` or ``.nc``) during the run, with bounded memory; with tol, at the end
+    out : also write to this file (``.zarr`` or ``.nc``) during the run; with a fixed step, memory is bounded
     overwrite : replace an existing file
     resume : continue the run in `out` (killed, interrupted, or complete and now with a later end), bit-identical to an
-        uninterrupted run; start it if the file does not exist. Arguments that differ from the file are refused.
+        uninterrupted run; start it if the file does not exist. Arguments that differ from the file are an error.
     digits : run the same kernels in mpmath with this many digits (slow); see ``Trajectory.mp``. Dense output, events
         and tolerances, such as ``tol=1e-25, digits=30``, are in the same digits
     events : events from `ph.event`; ``sol.events`` holds the states at which each occurred
@@ -93,8 +93,8 @@ def solve(
     stops : with tol, times at which steps must end: jumps of a custom torque, start and end of a short pulse (those of
         `ph.where` conditions on t, thrusters and tables are found automatically)
     max_step : with tol, the longest step allowed
-    tangent : also give the derivatives of the states by the initial state, the inertia and the parameters of the field:
-        ``sol.tangent``, exact for the discrete steps
+    tangent : also give the derivatives of the states with respect to the initial state, the inertia and the parameters
+        of the field: ``sol.tangent``, exact for the discrete steps
     control : a function of t, R, omega that returns the torque of a controller, or one made by `ph.controller`; it is
         called once in each period, and what it returns is held until the next sample. ``sol.control`` has the samples
     period : the time between two samples; no step crosses a sample

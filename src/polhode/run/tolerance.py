@@ -248,11 +248,8 @@ def angle(legs: Schedule) -> float:
 
 
 def _with_located_jumps(legs: Schedule, wish: Wish) -> Solution | None:
-    """Run with steps that end where conditions on the state change; None if they cannot be located, or miss tol.
-
-    Runs into files keep their pieces by themselves, and do not know of sides.
-    """
-    inner = None if wish.method or wish.digits or adaptive.is_journaled() else located.held(legs)
+    """Run with steps that end where conditions on the state change; None if they cannot be located, or miss tol."""
+    inner = None if wish.method or wish.digits else located.held(legs)
     if inner is None:
         return None
     for kind in formula(inner.problem).ranked(wish.tol, angle(inner), wish.finer):

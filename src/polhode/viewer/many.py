@@ -58,7 +58,7 @@ def view_many(
     t : (n,) times
     quaternion : (n, N, 4) attitudes, body to space, SCALAR FIRST
     body : the body of all, one for each, or the sites of molecules (`ph.sites`)
-    positions : (n, N, 3), or (N, 3) for bodies that stay; by default they stand in rows
+    positions : (n, N, 3), or (N, 3) if they do not move; by default the bodies are arranged in rows
     colour : (N,) or (n, N) numbers that choose the colours, such as energies; `statistic` is their name
     box : a periodic box, or its three edges; its corner is at the origin
 
@@ -169,7 +169,7 @@ def _statistic(many: Ensemble, colour: Any) -> tuple[np.ndarray | None, str]:
 def _drift_of_energy(many: Ensemble) -> np.ndarray:
     drift = many.drift()
     if "energy" not in drift:
-        raise InputError("these bodies do not conserve their energy; colour='energy_change' has its change", "colour")
+        raise InputError("these bodies do not conserve their energy; use colour='energy_change'", "colour")
     return drift["energy"]
 
 

@@ -47,7 +47,7 @@ function record() {
     element("gif").disabled = false;
     const film = new Blob(pieces, { type: format.split(";")[0] });
     if (film.size) save(film);
-    else element("note").textContent = "This browser recorded nothing; `polhode export run.nc --to mp4` writes a film, too";
+    else element("note").textContent = "This browser recorded nothing; `polhode export run.nc --to mp4` also writes a film";
   };
   play(false);
   seek(START);
@@ -113,7 +113,7 @@ async function makeGif() {
   element("gif").textContent = "Save GIF";
   element("record").disabled = false;
   seek(time);
-  if (faster > 1.1) element("note").textContent = `The GIF has ${times.length} pictures and is ${faster.toFixed(1)} times faster than chosen`;
+  if (faster > 1.1) element("note").textContent = `The GIF has ${times.length} frames and plays ${faster.toFixed(1)} times as fast as chosen`;
   save(gif.file());
 }
 

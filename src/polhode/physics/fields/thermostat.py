@@ -1,4 +1,4 @@
-"""The thermostat of one body: a chain of Nosé and Hoover, with its temperature, time constant and initial state.
+"""The thermostat of one body: a Nosé-Hoover chain, with its temperature, time constant and initial state.
 
 A thermostat exerts no torque that a field could give: methods with a chain ask for its parameters
 (`methods/queries.ChainStart`), and other methods refuse it.
@@ -54,7 +54,7 @@ def _with_chain(template: FieldTemplate) -> FieldTemplate:
 @_with_chain
 @potential
 def nose_hoover(R: Any, kT: Any, tau: Any, chain: Any = 0) -> Any:
-    """Thermostat of one body: a chain of Nosé and Hoover, for methods that have one.
+    """Thermostat of one body: a Nosé-Hoover chain, for methods that have one.
 
     kT : temperature times Boltzmann's constant, an energy
     tau : time constant: the period of the chain is about 2 pi tau

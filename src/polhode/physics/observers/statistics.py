@@ -117,7 +117,7 @@ CHAOS_WORDS: dict[str, Callable[[_Formulas], Iterable[Expr]]] = {
     "fli": lambda s: [s.z[GROWTH]],
     "lyapunov": lambda s: _per_time(s, s.z[GROWTH] * s.z[PER_SPAN]),
 }
-"""Indicators of chaos (`fields/variation`): MEGNO and its mean, the logarithm of the growth, and growth over time."""
+"""Chaos indicators (`fields/variation`): MEGNO and its mean, the logarithm of the growth, and growth over time."""
 
 ALL_WORDS = WORDS | CHAOS_WORDS
 
@@ -268,7 +268,7 @@ class Watch:
     sizes: dict[str, int]
     text: tuple[str, dict[str, Any]]
     chaos: bool = False
-    """Whether some of them are indicators of chaos, which need a variation beside the body."""
+    """Whether some of them are chaos indicators, which need a variation beside the body."""
 
     @property
     def components(self) -> int:

@@ -124,7 +124,7 @@ def ensemble(
     device : "cpu", or "cuda" for an NVIDIA GPU (extra `cuda`); the results agree to round-off, with
         tol or step_tol to the tolerance
     statistics : observables to accumulate instead of storing the path: "energy", "momentum_norm", "spatial_momentum",
-        "momentum", "omega", the indicators of chaos "megno", "mean_megno", "fli" (whose largest value is the fast
+        "momentum", "omega", the chaos indicators "megno", "mean_megno", "fli" (whose largest value is the fast
         Lyapunov indicator) and "lyapunov" (the largest exponent), functions of t, R, omega and parameters that return
         a number (as for `ph.event`), or a list of these. They are evaluated at the start, after every `every`-th step
         (by default every step) and at the end: ``.statistics["energy"].drift`` and so on. With `times` they are
@@ -135,15 +135,16 @@ def ensemble(
         with `tol` or `step_tol` it is run by itself for the search, as by `ph.solve`
     out : a ``.zarr`` store to which finished bodies are written; the result then reads from it
     overwrite : replace an existing store
-    resume : continue the store of an interrupted run; all arguments must be the same. Of a run with a method a shard is
-        continued from its checkpoint, with `tol` it is run again
+    resume : continue the store of an interrupted run; all arguments must be the same. With a method, an unfinished
+        shard continues from its checkpoint; with `tol` it is run again
     scheduler : a Dask cluster, "tcp://host:port" or a `distributed.Client`, whose workers write to `out`
     unit : shard size, the number of bodies run and written together; by default about a second of work
     progress : None (a bar if stderr is a terminal), True, False, or a function of the fraction done
     control, period : a controller that is a formula, and the time between its samples, as in `ph.solve`; its
         parameters and the initial values of its memory are among `params`. ``.states`` has what it decided
-    tangent : also give the derivatives of the kept states by the initial states, the inertia and the parameters of the
-        field, exact for the discrete steps: ``.tangent``. With `tol` or `step_tol` the steps are those of a pair
+    tangent : also give the derivatives of the kept states with respect to the initial states, the inertia and the
+        parameters of the field, exact for the discrete steps: ``.tangent``. With `tol` or `step_tol` the steps are
+        those of a Runge-Kutta pair
 
     Returns
     -------
@@ -220,7 +221,7 @@ def _run(task: Task, out: Any, overwrite: bool, resume: bool, scheduler: Any, un
         with_states.refuse(out=out, scheduler=scheduler)
     if task.method.states and (out is not None or scheduler is not None):
         name = "scheduler" if out is None else "out"
-        raise InputError(f"stores of ensembles hold no chains, and {task.method.name} has them; remove {name}")
+        raise InputError(f"ensemble stores do not hold the chains of {task.method.name}; remove the argument {name}")
     if out is None and scheduler is None:
         _refuse_without_file(overwrite=overwrite, resume=resume, unit=unit)
         return task.run()
@@ -273,7 +274,7 @@ def _refuse_with_tangent(**given: Any) -> None:
 def _refuse_with_chaos(**given: Any) -> None:
     for name, value in given.items():
         if value is not None:
-            raise InputError(f"indicators of chaos do not go with {name}; remove the argument {name}")
+            raise InputError(f"chaos indicators cannot be combined with {name}; remove the argument {name}")
 
 
 def _refuse_without_file(**given: Any) -> None:

@@ -66,7 +66,7 @@ def _with_tangent(task: Task, step: Any) -> Any:
 
 
 def _observed_system(task: Task) -> Any:
-    """Return the kernel of the system that statistics read; indicators of chaos also read the variation."""
+    """Return the kernel of the system that statistics read; chaos indicators also read the variation."""
     if not task.chaos:
         return same_system
     from ...compile.batch import lane_tangents

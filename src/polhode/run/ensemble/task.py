@@ -109,7 +109,7 @@ class Task:
 
     @property
     def chaos(self) -> bool:
-        """Whether a variation is integrated beside each body, for indicators of chaos."""
+        """Whether a variation is integrated beside each body, for chaos indicators."""
         return self.wanted is not None and self.wanted.chaos
 
     @property
