@@ -112,6 +112,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(tmp_path, monkeypatch, run, suffi
         seen = ph.load(tmp_path / ("run.zarr" if suffix == ".zarr" else "run.nc.partial.zarr"))
         assert seen.status == "running"
         assert 0 < len(seen.states["calls"]) == len(seen)
+        assert 0 < len(seen.control) <= len(seen)
     sol = ph.solve(PROBLEM, out=out, resume=True, control=pid, **RUNS[run])
     left = len(pieces)
     whole = ph.solve(PROBLEM, out=tmp_path / f"whole{suffix}", control=pid, **RUNS[run])

@@ -175,6 +175,13 @@ def is_formula(control: ControlField) -> bool:
     return True
 
 
+def sampling_of(problem: Problem, period: float) -> Sampling:
+    """Return how the controller in the field of a problem is sampled."""
+    control = control_in(problem.field)
+    assert control is not None
+    return Sampling(problem.t0, period, is_formula(control), tuple(control.states))
+
+
 def full_names(field: Field, names: Collection[str]) -> list[str]:
     """Return the names that parameters of a controller have in the field that contains it, as its last part."""
     own = control_in(field)
@@ -302,10 +309,6 @@ class Loop:
         """Whether the controller is a formula."""
         return is_formula(self.control)
 
-    def sampling(self, period: float) -> Sampling:
-        """Return how the controller is sampled."""
-        return Sampling(self.problem.t0, period, self.is_formula, tuple(self.control.states))
-
 
 def _engine(loop: Loop, sample: InPython) -> Engine:
     """Return the loop, with the state after the first sample."""
@@ -346,7 +349,7 @@ def solve_fixed(
     kept = place.recorder(
         inner, state, info_of(inner, method=method.name, dt=dt, every=every),
         lambda: checkpoint.run_spec(problem, method, dt=dt, every=every, digits=None, **law),
-        lambda: stored_control.attribute(loop.sampling(period)),
+        lambda: stored_control.attribute(sampling_of(inner, period)),
     )  # fmt: skip
 
     def reason(run: RunState[Problem]) -> str:
@@ -367,7 +370,7 @@ def solve_fixed(
         sol = with_events(inner, Steps(loop), sol, events)
         sol.stored, sol._problem = dict(sol.stored), None  # the problem without the controller is another one
     if place.out is None:
-        sol.control = loop.sampling(period).samples(sol.t, sol.states)
+        sol.control = sampling_of(inner, period).samples(sol.t, sol.states)
     return sol
 
 

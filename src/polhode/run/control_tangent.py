@@ -26,7 +26,7 @@ from ..physics.problem import Problem
 from ..results.derivatives import STATE
 from ..results.trajectory import Trajectory
 from .adaptive import Path
-from .control import Loop, full_names, with_controller
+from .control import Loop, full_names, sampling_of, with_controller
 from .dense import Dense, path_of
 from .directions import Direction, by_name, directions_of, seeds, varied_parameters
 from .tangent import WIDTHS, Pairs, Tangent, check_tangent, rotation_and_momentum, turned, turned_back
@@ -233,7 +233,7 @@ def with_tangent(problem: Problem, control: Controller, period: float, method: M
     """Add the tangent to a run under control, all of whose steps are in memory."""
     loop = Loop(with_controller(problem, control, period), method)
     path = sol.dense.path if isinstance(sol.dense, Dense) else path_of(loop.problem, sol)
-    sampled = loop.sampling(period).are_samples(path.times)
+    sampled = sampling_of(loop.problem, period).are_samples(path.times)
     sol.tangent = ControlledTangent(ClosedLoop(loop, path, sampled))
     for event in sol.events:
         event.tangent = sol.tangent.at(event.t)

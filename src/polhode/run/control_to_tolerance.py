@@ -24,7 +24,7 @@ from ..physics.problem import Problem
 from ..results import convert
 from ..results.trajectory import Trajectory, info_of
 from .adaptive import Run
-from .control import Loop, check_body, place_of, with_controller
+from .control import Loop, check_body, place_of, sampling_of, with_controller
 from .control_in_python import InPython
 from .dense import Dense
 from .error_estimate import estimated
@@ -117,7 +117,7 @@ def solve_to(
         status="finished" if path.finished else "failed", **{wish.name: wish.tol},
     )  # fmt: skip
     sol = Trajectory(convert.states(inner, path.times, path.rows, None), info, dense=Dense(inner, run, path))
-    sol.control = loop.sampling(period).samples(sol.t, sol.states)
+    sol.control = sampling_of(inner, period).samples(sol.t, sol.states)
     sol.events = [sol.at(times) for times in happened]
     if not path.finished:
         t = float(path.times[-1])

@@ -17,7 +17,7 @@ from ..physics.problem import Problem, finite_number
 from ..physics.units import BACKWARD, NO_UNITS, ScaledRun, rescaled, units_of_steps
 from ..physics.validate import MOST_STEPS, flag, number_of_digits, whole_number
 from ..results.progress import Progress
-from ..results.store import checkpoint, integrity, trajectory_store
+from ..results.store import checkpoint, integrity, stored_control, trajectory_store
 from ..results.trajectory import Trajectory, info_of
 from . import control as sampled_control
 from . import control_tangent, control_to_tolerance, with_states
@@ -175,13 +175,14 @@ def solve(
         kept = FOR_FILE if kept is STEPS else kept
         if asked is None:
             run_to = functools.partial(solve_to, problem, wish, end, wanted, progress)
-            moving, units = problem, wish.units(problem, end - problem.t0)
+            moving, units, attributes = problem, wish.units(problem, end - problem.t0), {}
         else:
             run_to = functools.partial(control_to_tolerance.solve_to, problem, *asked, wish, end, wanted)
             moving, units = sampled_control.with_controller(problem, *asked), NO_UNITS
+            attributes = stored_control.attribute(sampled_control.sampling_of(moving, asked[1]))
         told = info_of(moving, method="", dt=0.0, digits=wish.digits, status="running", **{wish.name: wish.tol})
         growing = functools.partial(Journal, moving, units, told)
-        return written(out, overwrite, resume, how, lambda: kept.applied(run_to()), growing)
+        return written(out, overwrite, resume, how, lambda: kept.applied(run_to()), growing, attributes)
     Bounds.refuse(stops, max_step)
     if method is None or dt is None:
         raise InputError(
