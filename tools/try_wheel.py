@@ -17,14 +17,11 @@ import venv
 import zipfile
 from pathlib import Path
 
-from tools.documents import ROOT, blocks, command_lines, reader_files
+from tools.documents import ROOT, blocks, command_lines
 
 DIST = ROOT / "dist"
 WORK = ROOT / "build" / "wheel"
 README = ROOT / "README.md"
-EXTRAS = "mesh"
-"""Extras that README's commands need: `polhode body part.stl` reads a mesh."""
-
 OPTIONAL = ("dask", "distributed", "gsd", "jax", "jaxlib", "jplephem", "pyarrow", "spiceypy")
 """Packages of other extras, which some modules import."""
 
@@ -76,9 +73,8 @@ def surroundings(commands: Path, cache: Path) -> dict[str, str]:
 
 
 def run_readme(commands: Path, folder: Path, variables: dict[str, str]) -> None:
-    """Run README's Python as one program and then its command lines, as typed."""
+    """Run README's Python as one program and then its command lines, as typed; they need no other file."""
     folder.mkdir()
-    reader_files(folder)
     program = folder / "readme.py"
     program.write_text("\n".join(text.lstrip("\n") for _, text in blocks(README)), "utf-8")
     subprocess.run([commands / "python", "-I", program.name], cwd=folder, env=variables, check=True)
@@ -94,7 +90,7 @@ def try_file(file: Path) -> None:
     commands = empty_environment(place / "env")
     variables = surroundings(commands, WORK / "cache")
     print(f"installing    {file.name}", flush=True)
-    install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"{file}[{EXTRAS}]"]
+    install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(file)]
     subprocess.run([commands / "python", *install], cwd=WORK, env=variables, check=True)
     subprocess.run([commands / "python", "-I", "-c", INSTALLED], cwd=place, env=variables, check=True)
     run_readme(commands, place / "reader", variables)
