@@ -68,6 +68,13 @@ class Bodies:
         axes: np.ndarray = np.array(matrix(tuple(self.of(self.own, i).tolist())))
         return Body(axes * moments @ axes.T, physical=None)
 
+    def inertia_tensors(self) -> np.ndarray:
+        """Tensors (N, 3, 3) or (1, 3, 3), in user axes."""
+        if self.own is None:
+            return np.asarray(self.moments[:, :, None] * np.eye(3))
+        axes: np.ndarray = np.moveaxis(np.array(matrix(components(self.own))), -1, 0)
+        return np.asarray(axes * self.moments[:, None, :] @ np.swapaxes(axes, 1, 2))
+
     def field_of(self, i: int) -> Field | None:
         """The field with the parameters of body i."""
         if self.field is None:
