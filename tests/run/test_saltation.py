@@ -8,6 +8,7 @@ import polhode as ph
 
 TENSOR = ph.Body([[1.0, 0.1, 0.2], [0.1, 2.0, 0.0], [0.2, 0.0, 2.4]])
 MOMENTS = ph.Body([1.0, 2.0, 2.5])
+EQUAL = ph.Body([[1.5, 0.5, 0.0], [0.5, 1.5, 0.0], [0.0, 0.0, 2.0]])
 OMEGA = (0.3, 1.9, 1.4)
 START = ("ZXZ", [0.3, 0.4, 0.5])
 VALUES = {"k": 0.3, "width": 0.25, "push": 0.2}
@@ -124,6 +125,19 @@ def test_fit_finds_the_level_of_a_relay():
     guess = ph.Problem(truth.body, brakes(0.3, 0.1, 0.25), omega=(0.48, 0.1, 0.0))
     found = ph.fit(guess, data, ["omega", "level"])
     assert found.values["level"] == pytest.approx(0.2, abs=1e-7)
+
+
+@pytest.mark.parametrize("body", [MOMENTS, TENSOR, EQUAL], ids=["moments", "tensor", "equal moments"])
+def test_gradients_have_the_jumps(body):
+    """`ph.gradient` of a located run is the tangent of its end, for all that may vary."""
+    problem, how = relayed(body), {"method": "verner87", "dt": 0.05, "steps": 70}
+    found = ph.gradient(lambda momentum: momentum, problem, **how)
+    sol = ph.solve(problem, **how, tangent=True)
+    assert abs(found.value - sol.momentum[-1]).max() < 1e-14
+    assert abs(found.attitude - sol.tangent.matrix[-1, 3:, :3]).max() < 1e-13
+    assert abs(found.momentum - sol.tangent.matrix[-1, 3:, 3:]).max() < 1e-13
+    assert abs(found.inertia - sol.tangent.inertia[-1, 3:]).max() < 1e-12
+    assert abs(found.params["width"] - sol.tangent.params["width"][-1, 3:]).max() < 1e-13
 
 
 def test_a_grazing_motion_is_refused():

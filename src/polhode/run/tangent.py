@@ -326,6 +326,14 @@ class Tangent(Derivatives):
         with np.errstate(invalid="ignore"):
             return np.asarray(found / abs(t - t[0])[:, None])
 
+    def at_end(self, directions: list[Direction], other: Any = ()) -> tuple[np.ndarray, np.ndarray]:
+        """Return the last state (7,), and its derivatives (6, directions), in principal axes or in `other` ones."""
+        steps = np.concatenate([self._steps, self._by_data_over_steps(directions)], 2)
+        slopes = self._chain(steps, self._initial(directions))[-1]
+        if other:
+            slopes = by_blocks(matrices(np.array([other]))[0].T, slopes)
+        return _turned(self._rows[-1:], other)[0], slopes
+
     def at(self, t: Any) -> Tangent:
         """Return the derivatives at other times of the run."""
         seen = np.atleast_1d(np.asarray(t, float))

@@ -11,13 +11,14 @@ import numpy as np
 
 from ...errors import InputError, ResultWarning
 from ...methods import Method, methods
+from ...methods.adaptive.verner87 import verner87
 from ...methods.families.jacobi import jacobi
 from ...physics.control.controller import control_in
 from ...physics.fields import Field, FieldTemplate
 from ...physics.fields.switches import switches_of
 from ...physics.observers.statistics import watch
 from ...physics.problem import Problem, finite_number
-from ...physics.validate import check_times, check_unit_of_time, flag, whole_number
+from ...physics.validate import check_times, check_unit_of_time, flag, positive, whole_number
 from ...results.ensemble import Ensemble
 from ...results.store import checkpoint
 from .. import control as sampled_control
@@ -27,7 +28,7 @@ from ..schedule import Bounds
 from ..step_control import LARGEST, SMALLEST, has_series, is_smooth
 from ..step_count import end_time
 from ..tangent import check_tangent
-from . import chaos_words, kept_times, varying
+from . import alone, chaos_words, kept_times, varying
 from .batch import model_problem, step_counts
 from .controlled import check_controlled, with_controller
 from .events import wanted_events
@@ -113,7 +114,8 @@ def ensemble(
         the momentum relative to its largest size in the run. Every body takes its own adaptive Taylor steps, with the
         smallest terms in single precision; free bodies are exact. ``.steps`` has the number of steps of each body,
         ``.error_estimate`` its accuracy, ``.method`` the highest order of the series (in a file, that of a step
-        tolerance `tol`). A ResultWarning names bodies for which `tol` is unreachable
+        tolerance `tol`). A ResultWarning names bodies for which `tol` is unreachable. In a field with branches
+        (where, abs, comparisons) bodies are run one by one, in memory, and jumps are located as by `ph.solve`
     step_tol : instead of `tol`, the error allowed in each step. The momentum tolerance is tighter far from the end,
         because momentum errors accumulate in the attitude. Errors at the end are not estimated
     max_step : with `tol` or `step_tol`, the longest step, for torques that act only for a short time
@@ -219,6 +221,12 @@ def _run(task: Task, out: Any, overwrite: bool, resume: bool, scheduler: Any, un
     """Run a task in memory, or shard by shard into a store."""
     if task.states:
         with_states.refuse(out=out, scheduler=scheduler)
+    if task.alone and (out is not None or scheduler is not None):
+        name = "scheduler" if out is None else "out"
+        raise InputError(
+            f"a field with branches (where, abs, comparisons) runs bodies one by one, in memory; remove the argument "
+            f"{name}, or give a method, dt and steps"
+        )
     if task.method.states and (out is not None or scheduler is not None):
         name = "scheduler" if out is None else "out"
         raise InputError(f"ensemble stores do not hold the chains of {task.method.name}; remove the argument {name}")
@@ -347,15 +355,27 @@ def to_tolerance(
     check_device(device)
     if batch.field is not None and batch.field.states:
         varying.check_same_start(batch, t0)
-    if not (free or is_smooth(batch.field) or _can_use_pair(batch.field)):
+    by_itself = alone.needed(batch.field)
+    if by_itself and device != "cpu":
+        raise InputError(
+            f"{name} with a field with branches (where, abs, comparisons) runs bodies one by one on the processor; "
+            "remove the argument device, or give a method, dt and steps"
+        )
+    if not (free or by_itself or is_smooth(batch.field) or _can_use_pair(batch.field)):
         raise InputError(
             f"{name} needs a field without branches (where, abs, comparisons); give a method, dt and steps"
         )
-    chosen = jacobi if batch.field is None else adaptive_method(batch.field, given, device, tangent)
+    if batch.field is None:
+        chosen = jacobi
+    else:
+        chosen = verner87 if by_itself else adaptive_method(batch.field, given, device, tangent)
     model = model_problem(batch, chosen, t0)
     if tangent:
         check_tangent(model, chosen)
-    longest = None if free else longest_steps(batch, t0, t_end, max_step)
+    if by_itself:
+        longest = None if max_step is None else np.array([positive("max_step", max_step)])
+    else:
+        longest = None if free else longest_steps(batch, t0, t_end, max_step)
     if statistics is not None and times is None:
         raise InputError(
             f"with {name} give times=[...], at which statistics are evaluated: adaptive steps are shorter where the "
