@@ -129,5 +129,6 @@ def at(many: Ensemble, t: Any) -> Ensemble:
             for name, values in states.items():
                 values[here, i] = found.states[name]
     return dataclasses.replace(
-        many, t=times, quaternion=q, momentum=m, statistics={}, events=[], dense=None, dt=None, states=states
-    )
+        many, t=times, quaternion=q, momentum=m, statistics={}, events=[], dense=None, dt=None, states=states,
+        tangent=None,  # those of the run belong to its own times
+    )  # fmt: skip

@@ -173,3 +173,9 @@ def write_all(path):
 
 if __name__ == "__main__":
     write_all(sys.argv[1])
+
+
+def test_states_at_other_times_have_no_tangents_of_the_run():
+    top = ph.problems.heavy_top()
+    many = ph.ensemble(top, "imidm", omega=[[0.3, 0.2, 0.1]] * 2, dt=0.01, steps=5, every=1, tangent=True)
+    assert many.at([0.012, 0.03]).tangent is None
