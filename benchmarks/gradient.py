@@ -41,9 +41,10 @@ def plain_run(problem: ph.Problem, method: ph.Method, steps: int) -> Callable[[]
 
 def sloped_run(problem: ph.Problem, method: ph.Method, steps: int, directions: int) -> Callable[[], object]:
     """The same on dual numbers with tangents in this many directions."""
-    y, system, _ = seeds(problem, [Direction(momentum=UNITS[i % 3]) for i in range(directions)], ())
+    varied = [Direction(momentum=UNITS[i % 3]) for i in range(directions)]
+    y, system, _ = seeds(problem, varied, ())
     run = Run(problem, method, DT, steps)
-    return lambda: run.ended(y, system, directions, directions)
+    return lambda: run.ended(y, system, varied, (), directions)
 
 
 def best_times(calls: list[Callable[[], object]]) -> list[float]:

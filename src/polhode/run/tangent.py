@@ -332,7 +332,7 @@ class Tangent(Derivatives):
         slopes = self._chain(steps, self._initial(directions))[-1]
         if other:
             slopes = by_blocks(matrices(np.array([other]))[0].T, slopes)
-        return _turned(self._rows[-1:], other)[0], slopes
+        return turned(self._rows[-1:], other)[0], slopes
 
     def at(self, t: Any) -> Tangent:
         """Return the derivatives at other times of the run."""

@@ -31,7 +31,7 @@ from ...physics.problem import Problem
 from ...physics.taylor_steps import motion_series
 from .. import with_states
 from ..integrator import structure, torque_kernel
-from ..step_control import has_series, mixed_orders, mixed_taylor, taylor_order, torque_flops
+from ..step_control import MANY_SERIES, has_series, mixed_orders, mixed_taylor, taylor_order, torque_flops
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,9 +112,9 @@ def _cheapest(field: Field, digits: float) -> Method:
     steps = _interpolated(HIGH_STEPS, digits)
     high = steps * _pair_ns(HIGH, flops)
     low = steps * _interpolated(LOW_STEPS, digits) * _pair_ns(LOW, flops)
-    kinds = [(series, taylor(order))]
-    if 10.0**-digits >= PAIRS_FINEST:
-        kinds += [(high, verner87), (low, enright_verner76)]
+    pairs = [(high, verner87), (low, enright_verner76)] if 10.0**-digits >= PAIRS_FINEST else []
+    many = pairs and motion_series(field, False).stride >= MANY_SERIES
+    kinds = pairs if many else [(series, taylor(order)), *pairs]
     return min(kinds, key=lambda kind: kind[0])[1]
 
 
