@@ -14,7 +14,8 @@ import time
 from collections.abc import Callable
 
 import polhode as ph
-from polhode.run.gradient import UNITS, WIDTHS, Direction, Run, seeds
+from polhode.run.directions import UNITS, Direction, seeds
+from polhode.run.gradient import WIDTHS, Run
 from polhode.run.integrator import engine
 
 METHODS = (

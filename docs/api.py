@@ -16,29 +16,29 @@ SHELVES = {
     ),
     "problems": (
         "Bodies and problems",
-        "What moves, and from which state.",
+        "Inertia, initial states, and named problems.",
         ["Body", "VaryingBody", "Problem", "Reference", "problems"],
     ),
     "fields": (
         "Torques and potentials",
-        "What acts on the body: functions of your own, and ready-made fields.",
+        "What acts on the body: your own functions, and built-in fields.",
         ["torque", "potential", "states", "momentum_rate", "total", "where", "math", "fields"],
     ),
     "environment": (
         "Orbits, surfaces, control",
-        "Where the body is, what its surface meets, and who steers it.",
+        "The orbit of the body, the facets of its surface, and controllers with actuators.",
         ["Orbit", "Ephemeris", "Facets", "controller", "actuators"],
     ),
     "results": (
         "Results",
-        "What a run returns, and how to keep and see it.",
+        "What a run returns, and how to save, plot and show it.",
         ["Trajectory", "Ensemble", "FinalState", "State", "Event", "event", "load", "formats", "view",
          "view_many", "view_live", "animate", "plots", "InputError",
          "StepError", "ResultWarning"],
     ),
     "analysis": (
         "Derivatives, chaos, estimation",
-        "What stands on a motion: its tangents, its exponents, its parameters.",
+        "State-transition matrices, Lyapunov exponents, and estimates of parameters from measurements.",
         ["gradient", "Gradient", "Tangent", "Covariance", "lyapunov", "Lyapunov", "chaos", "Chaos", "chaos_map",
          "ChaosMap", "fit", "Fit", "measurements", "jax", "modified_energy", "period", "precession_angle", "tumbling",
          "Tumbling"],
@@ -50,7 +50,7 @@ SHELVES = {
     ),
     "methods": (
         "Methods",
-        "Integrators and how to make new ones. Each has a page in [all methods](../methods/index.md).",
+        "Integrators, and how to make new ones. Each has a page in [all methods](../methods/index.md).",
         ["methods", "Method", "emit", "mkrk", "Tableau", "tableaus", "surd", "Surd", "Propagator", "Respa"],
     ),
     "spaces": (

@@ -10,7 +10,8 @@ from polhode import cli
 
 HEAD = """# Command reference
 
-From the command line's own descriptions. [Command line](cli.md) has an introduction.
+This page lists every command with its arguments and options, as `polhode COMMAND --help` prints them.
+[Command line](cli.md) is an introduction.
 """
 
 

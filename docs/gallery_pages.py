@@ -43,7 +43,7 @@ GROUPS: dict[str, tuple[str | Case, ...]] = {
     ),
     "Molecules and grains": (
         *("heat", "langevin_function", "diffusion", "dumbbells"),
-        Case("lammps.md", "lammps.png", "Rigid water beside LAMMPS"),
+        Case("lammps.md", "lammps.png", "Rigid water compared with LAMMPS"),
     ),
     "Games and robots": (
         *("game_loop", "coin", "coning"),
@@ -99,7 +99,7 @@ def page(name: str, entry: Entry) -> str:
     return "\n".join([
         f"# {entry.title}", "", entry.text, "", f"![{entry.title}]({name}.png)", "",
         f"**How to:** {entry.links}", "", "```python", entry.code, "```", "",
-        f"This is `docs/gallery/{name}.py`. The tests run it. All pictures: [gallery](index.md).", "",
+        f"This script is `docs/gallery/{name}.py`; the tests run it. Back to the [gallery](index.md).", "",
     ])  # fmt: skip
 
 

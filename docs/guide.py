@@ -78,7 +78,7 @@ def _rows(methods: list[Any], problem: str) -> list[tuple[str, ...]]:
 
 def _head(problem: str) -> tuple[str, ...]:
     error = f"time to an error of {_measured('time_to_error.json')['target']:.0e}, {problem}"
-    return ("method", "order", "symmetric", "symplectic", error, "ns a step")
+    return ("method", "order", "symmetric", "symplectic", error, "ns per step")
 
 
 def to_an_accuracy() -> str:
@@ -94,8 +94,8 @@ def to_an_accuracy() -> str:
 
 `ph.solve(problem, t_end=20.0, tol=1e-10)` uses the exact solution if there is one, and otherwise the method that
 needs the least work for the tolerance; the result says which and why ([Solving to a tolerance](tolerance.md)). Use
-it for a spacecraft over some orbits, a top, a thrown body. The table gives microseconds of a whole call for a new
-initial state, with its error estimate ([tolerance benchmark](tolerance_race.md)):
+it for a spacecraft over some orbits, a top, a thrown body. The table gives microseconds per call for a new initial
+state, including the error estimate ([tolerance benchmark](tolerance_race.md)):
 
 {table(head, rows)}
 """
@@ -144,11 +144,10 @@ def potential() -> str:
     over_any = [name for name, m in schemes.items() if ph.methods.combinators[name](low).order == m.order]
     own = [m for m in ph.methods.taking("potential") if m.symplectic]
     flows = [m for m in ph.methods.values() if m.needs == "free" and m.symplectic]
-    return f"""### A potential, or a torque of time and attitude
+    return f"""### A potential, or a torque that depends on time and attitude
 
-Combine a free flow with a scheme: [`strang(symrot)`](methods/strang.md), `blanes_moan6a(dmv10)`, ... The fastest
-combinations for a given final error among those that were measured ([free flows and splitting
-schemes](schemes.md)):
+Combine a free flow with a scheme: [`strang(symrot)`](methods/strang.md), `blanes_moan6a(dmv10)`, ... ([free flows and
+splitting schemes](schemes.md)). The table gives the fastest of the measured combinations for a given final error:
 
 {table(("problem", "final error", "method", "symplectic", "symmetric", "microseconds"), rows)}
 
@@ -194,8 +193,8 @@ def what_is_kept() -> str:
     )  # fmt: skip
     parts = [
         "## Methods by property",
-        "From the declarations. A method that takes a kind of field also takes the kinds listed above it, except the "
-        "exact motion of the Lagrange top.",
+        "These lists follow from the declarations. A method that takes a kind of field also takes the kinds listed "
+        "above it, except the exact motion of the Lagrange top.",
     ]
     for needs, said in KINDS.items():
         taken = [m for m in ph.methods.values() if m.needs == needs]
@@ -215,8 +214,9 @@ def long_runs() -> str:
             rows.append(said)
     return f"""### Very long runs
 
-[`compensated(...)`](methods/compensated.md) carries the rounding errors along ([Very long runs](long_runs.md)).
-Largest rms errors of the quantities that the method conserves; these errors are pure round-off:
+[`compensated(...)`](methods/compensated.md) adds the round-off of each step back in a later one ([Very long
+runs](long_runs.md)). The table gives the rms errors, after the last step, of quantities that the method conserves; they
+are pure round-off:
 
 {table(("problem", "method", "steps", "energy", "spatial momentum"), rows)}
 
@@ -232,7 +232,7 @@ def many() -> str:
     return f"""### Many bodies
 
 `ph.ensemble` runs several bodies at once in SIMD lanes ([ensembles](ensembles.md)). Methods without branches and
-elementary functions gain most. The cheapest methods first, on one core ({_measured("lanes.json")["vectors"]}):
+elementary functions gain most. The table lists the cheapest first, on one core ({_measured("lanes.json")["vectors"]}):
 
 {table(("method", "ns per body-step in SIMD lanes", "scalar"), found)}
 """

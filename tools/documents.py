@@ -28,7 +28,7 @@ def command_lines(block: str) -> Iterator[str]:
 
 
 def reader_files(folder: Path) -> None:
-    """Write the files that a reader of README has: a solid, and a sweep (that of docs/sweeps.md)."""
+    """Write the files that readers of the pages have: a solid, and a sweep (that of docs/sweeps.md)."""
     import trimesh
 
     trimesh.creation.box((10, 20, 30)).export(folder / "part.stl")

@@ -7,21 +7,21 @@ compiled code, empty at the start, so the second installation also shows that th
 
 from __future__ import annotations
 
+import email
 import os
+import re
 import shutil
 import subprocess
 import sys
 import venv
+import zipfile
 from pathlib import Path
 
-from tools.documents import ROOT, blocks, command_lines, reader_files
+from tools.documents import ROOT, blocks, command_lines
 
 DIST = ROOT / "dist"
 WORK = ROOT / "build" / "wheel"
 README = ROOT / "README.md"
-EXTRAS = "mesh"
-"""Extras that README's commands need: `polhode body part.stl` reads a mesh."""
-
 OPTIONAL = ("dask", "distributed", "gsd", "jax", "jaxlib", "jplephem", "pyarrow", "spiceypy")
 """Packages of other extras, which some modules import."""
 
@@ -47,6 +47,18 @@ def build() -> list[Path]:
     return sorted(DIST.iterdir())
 
 
+def check_metadata(file: Path) -> None:
+    """The description of a wheel has no link that needs the repository around it."""
+    with zipfile.ZipFile(file) as wheel:
+        (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+        found = email.message_from_bytes(wheel.read(name))
+    assert found["Description-Content-Type"] == "text/markdown", found["Description-Content-Type"]
+    links = re.findall(r"\]\(([^)\s]+)\)", str(found.get_payload()))
+    relative = [link for link in links if not link.startswith("https://")]
+    assert links, "the description has no links"
+    assert not relative, relative
+
+
 def empty_environment(folder: Path) -> Path:
     """Make a virtual environment with pip alone; return the folder of its commands."""
     venv.create(folder, with_pip=True, clear=True)
@@ -61,9 +73,8 @@ def surroundings(commands: Path, cache: Path) -> dict[str, str]:
 
 
 def run_readme(commands: Path, folder: Path, variables: dict[str, str]) -> None:
-    """Run README's Python as one program and then its command lines, as typed."""
+    """Run README's Python as one program and then its command lines, as typed; they need no other file."""
     folder.mkdir()
-    reader_files(folder)
     program = folder / "readme.py"
     program.write_text("\n".join(text.lstrip("\n") for _, text in blocks(README)), "utf-8")
     subprocess.run([commands / "python", "-I", program.name], cwd=folder, env=variables, check=True)
@@ -79,7 +90,7 @@ def try_file(file: Path) -> None:
     commands = empty_environment(place / "env")
     variables = surroundings(commands, WORK / "cache")
     print(f"installing    {file.name}", flush=True)
-    install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"{file}[{EXTRAS}]"]
+    install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(file)]
     subprocess.run([commands / "python", *install], cwd=WORK, env=variables, check=True)
     subprocess.run([commands / "python", "-I", "-c", INSTALLED], cwd=place, env=variables, check=True)
     run_readme(commands, place / "reader", variables)
@@ -90,6 +101,7 @@ def main() -> None:
     shutil.rmtree(WORK, ignore_errors=True)
     (WORK / "cache").mkdir(parents=True, mode=0o700)
     files = build()
+    check_metadata(next(file for file in files if file.suffix == ".whl"))
     for file in files:
         try_file(file)
     print("tried         " + ", ".join(file.name for file in files))

@@ -140,7 +140,7 @@ def no_rotation(found: Run) -> bool:
     return bool(len(found.rows) and np.abs((found.quaternion**2).sum(1) - 1).max() > ROTATION)
 
 
-def drift(method: ph.methods.__class__, case: Case, found: Run) -> float:  # type: ignore[valid-type]
+def drift(method: ph.Method, case: Case, found: Run) -> float:
     """Largest relative change of the declared invariants for the free body."""
     first = case.moments * case.omega
     m = np.vstack([first, found.momentum])
@@ -153,7 +153,7 @@ def drift(method: ph.methods.__class__, case: Case, found: Run) -> float:  # typ
         "spatial_momentum": np.array([rotate(tuple(a), tuple(b)) for a, b in zip(q, m, strict=True)]),
     }
     lost = [0.0]
-    for word in values.keys() & method.conserves:  # type: ignore[attr-defined]
+    for word in values.keys() & method.conserves:
         x = values[word]
         size = np.linalg.norm(x[0])
         lost.append(np.abs(x - x[0]).max() / size if size > 0 else 0.0)

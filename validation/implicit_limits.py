@@ -113,11 +113,11 @@ class Branch:
     @contextlib.contextmanager
     def _replacing(self) -> Iterator[None]:
         """Replace the library's solver for mpmath numbers by ours."""
-        Mp.root = staticmethod(self._root)
+        Mp.root = staticmethod(self._root)  # type: ignore[attr-defined]
         try:
             yield
         finally:
-            del Mp.root
+            del Mp.root  # type: ignore[attr-defined]
 
     def _predicted(self, guess: list[Any]) -> list[Any]:
         path = self.known[len(self.found)] if self.known else []

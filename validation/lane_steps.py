@@ -69,12 +69,14 @@ def bodies() -> dict[str, Any]:
 def ends(many: ph.Ensemble) -> Ends:
     """Return the final states of a run."""
     size = np.linalg.norm(many.momentum, axis=-1).max(0)
-    return Ends(many.quaternion[-1], many.momentum[-1], many.steps, size, many.failed, np.empty((len(many), 0, 7)))
+    number, nothing = len(many.failed), np.empty((len(many.failed), 0))
+    path, tolerances = nothing[..., None], np.zeros(number)
+    return Ends(many.quaternion[-1], many.momentum[-1], many.steps, size, many.failed, nothing, path, tolerances)
 
 
 def measured(field: Any, kind: str, given: dict[str, Any], reference: Ends) -> None:
     """Print nanoseconds, steps and step tolerance for some errors, interpolated."""
-    api.adaptive_method = lambda field, tolerance, device: KINDS[kind](tolerance)
+    api.adaptive_method = lambda field, tolerance, *_: KINDS[kind](tolerance)
     rows = []
     for exponent in range(-1, -13, -1):
         seconds = np.inf
@@ -96,7 +98,7 @@ def main() -> None:
     for field in (weight, quadratic, driven, mixture):
         bound = field(k=1.0)
         print(f"{bound.name}: {torque_flops(bound)} operations, {motion_series(bound, False).terms} terms", flush=True)
-        api.adaptive_method = lambda field, tolerance, device: KINDS["taylor"](tolerance)
+        api.adaptive_method = lambda field, tolerance, *_: KINDS["taylor"](tolerance)
         reference = ends(ph.ensemble(**given, field=field, step_tol=1e-15, t_end=END, max_step=END))
         for kind in KINDS:
             measured(field, kind, given, reference)

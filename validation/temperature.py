@@ -35,7 +35,7 @@ SHORTEST, LONGEST = 50, 4000
 
 
 def gibbs(number: int, moments: tuple[float, ...] = MOMENTS, seed: int = 1) -> np.ndarray:
-    """Momenta with the distribution of Gibbs."""
+    """Momenta with the Gibbs distribution."""
     normal: np.ndarray = np.random.default_rng(seed).normal(size=(number, 3))
     return normal * np.sqrt(KT * np.array(moments))
 
@@ -48,7 +48,7 @@ def scores_of(momenta: np.ndarray) -> np.ndarray:
 
 
 def temperatures(method: str, friction: float, dt: float, number: int, seed: int = 7) -> np.ndarray:
-    """Scores of the axes after a run from the distribution of Gibbs, which must not change."""
+    """Scores of the axes after a run from the Gibbs distribution, which must not change."""
     steps = int(min(max(RELAXATIONS * max(MOMENTS) / (friction * dt), SHORTEST), LONGEST))
     bath = ph.fields.heat_bath(kT=KT, friction=friction, seed=seed)
     many = ph.ensemble([MOMENTS] * number, None, gibbs(number, seed=seed), method, field=bath, dt=dt, steps=steps)

@@ -12,6 +12,8 @@ from race.crowds import END, Crowd, weight
 from polhode._memo import MADE
 from polhode.compile import cuda_adaptive
 from polhode.compile.batch import layout
+from polhode.compile.batch.adaptive_step import BEHIND
+from polhode.kernels.loops import COLUMNS
 from polhode.run.ensemble import api
 from polhode.run.ensemble.inputs import Inputs
 from polhode.run.ensemble.lane_steps import lane_steps
@@ -84,7 +86,7 @@ def _launcher(task: Any, count: int) -> tuple[Callable[[], None], Any]:
     run = MADE(("cuda, adaptive", False, size, *steps.key), lambda: cuda_adaptive.loop(steps.make()[-1], size, False))
     data = np.empty((size.rows, layout.padded(count)))
     layout.lay_out(given, order, count, data)
-    sent, rows = cuda.to_device(data), cuda.device_array((1, cuda_adaptive.WIDTH, layout.padded(count)))
+    sent, rows = cuda.to_device(data), cuda.device_array((1, COLUMNS + BEHIND, layout.padded(count)))
     failed, counter = (cuda.device_array(width, dtype=np.int64) for width in (layout.padded(count), 1))
     times = (task.t0, task.t0 + float(task.batch.dt[0]), float(task.longest[0]))
 

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import polhode.ensemble  # noqa: F401 - `ph.ensemble` is the function
 
 from polhode._memo import MADE
 from polhode.compile.batch import layout

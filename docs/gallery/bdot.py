@@ -1,10 +1,10 @@
 """Detumbling with coils: the B-dot law.
 
 A satellite of 4 kg leaves its launcher with eight degrees per second about a tilted axis. Once a second it measures
-the Earth's magnetic field B in its own axes, and commands a dipole against its change, m = -k dB/dt. Coils have no
-torque along B, so a part of the spin remains until the field has turned along the orbit. The law brings the satellite
-to rest with respect to B, which turns about twice in a polar orbit. So the spin must end near two revolutions per
-orbit (dashed line): from the fourth hour on it is between 1.5 and 2.5.
+the Earth's magnetic field B in body axes, and commands a magnetic dipole m = -k dB/dt against its change. Coils exert
+no torque along B, so part of the spin remains until the direction of the field has changed along the orbit. The law
+brings the satellite to rest relative to B, which makes about two turns in a polar orbit. The spin must therefore end
+near two revolutions per orbit (dashed line): from the fourth hour on it is between 1.5 and 2.5.
 
 How to: [sampled-data control](../control.md), [orbits and environments](../environments.md).
 """

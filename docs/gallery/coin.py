@@ -1,10 +1,10 @@
 """The toss of a coin is not fair.
 
-A coin that is tossed with heads up does not only turn over: its normal precesses about the angular momentum, on a
-cone of the half-angle ψ. If ψ is below 45 degrees, it never shows tails (Keller 1986; Diaconis, Holmes and Montgomery
-2007). Above, the probability of heads after a long and uncertain time is 1/2 + arcsin(cot² ψ)/π. Ninety angles, four
-thousand exact tosses each: the shares of heads agree with the formula to 0.03, and the mean of their differences is
-below 0.002.
+A coin tossed with heads up does not only turn over: its normal precesses about the angular momentum, on a cone of
+half-angle ψ. If ψ is below 45 degrees, the coin never shows tails (Keller 1986; Diaconis, Holmes and Montgomery
+2007). Above 45 degrees, the probability of heads after a long and uncertain time is 1/2 + arcsin(cot² ψ)/π. For
+ninety angles, with four thousand exact tosses each, the fractions of heads agree with the formula to 0.03, and the
+mean of the differences is below 0.002.
 
 How to: [ensembles](../ensembles.md), [exact solutions](../exact.md).
 """

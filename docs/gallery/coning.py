@@ -1,10 +1,10 @@
 """Gyros on a vibrating drone: the coning error.
 
-A strapdown gyro measures small angles, and the attitude is a product of rotations by them. On a body that vibrates
-along a cone, the rotations within an interval do not commute, and the product drifts about the axis of the cone.
-Algorithms with two and more samples correct this (Bortz 1971; Savage 1998). The exact attitude is known. Over ten
-cycles of 11 degrees the errors fall with the orders 2, 4, 4 and 6 in the number of samples, measured between 32 and
-128 samples in a cycle, to 0.1.
+A strapdown gyro measures small rotation angles, and the attitude is a product of the rotations by these angles. If
+the body vibrates along a cone, the rotations within an interval do not commute, and the product drifts about the axis
+of the cone. Algorithms that use two or more samples correct this (Bortz 1971; Savage 1998). The exact attitude is
+known. Over ten cycles of 11 degrees the errors decrease with the orders 2, 4, 4 and 6 in the number of samples,
+measured between 32 and 128 samples per cycle, to 0.1.
 
 How to: [attitude from gyro samples](../lie.md#attitude-and-velocity-from-gyro-samples).
 """

@@ -1,9 +1,9 @@
 """Rotational diffusion of a protein.
 
-A large molecule in a liquid has lost its momentum long before it has turned: its attitude diffuses. With the
-diffusion coefficients D1, D2, D3 about its axes, the mean cosine between an axis and its first direction decays as
-exp(-(D2 + D3) t) for the first axis, and so on (Favro 1960). A hundred thousand molecules follow the three
-exponentials to 0.006; the noise of so many has a standard deviation of 0.002.
+A large molecule in a liquid loses its momentum long before it has turned: its attitude diffuses. With the diffusion
+coefficients D1, D2, D3 about its axes, the mean cosine between the first axis and its initial direction decays as
+exp(-(D2 + D3) t), and likewise for the other axes (Favro 1960). A hundred thousand molecules follow the three
+exponentials to 0.006; the statistical error has a standard deviation of 0.002.
 
 How to: [noise and temperature](../noise.md), [the method](../methods/brownian.md).
 """

@@ -1,10 +1,10 @@
 """Dumbbells share their energy.
 
-Sixty grains, each of two spheres, fly in a box with soft walls. At first none of them turns. Collisions make them
-turn until every degree of freedom has the same energy: a dumbbell has three of translation and two of rotation,
-because nothing turns it about its axis. So the rotation must end with two fifths of the kinetic energy: in the second
-half of the run its mean share is 0.40, to 0.03. The forces are written in NumPy; the total energy is conserved to 0.3
-%.
+Sixty grains, each made of two spheres, fly in a box with soft walls. Initially none of them rotates. Collisions make
+them rotate until every degree of freedom has the same energy. A dumbbell has three degrees of freedom of translation
+and two of rotation, because nothing turns it about its axis, so the rotation must end with two fifths of the kinetic
+energy: in the second half of the run its mean share is 0.40, to 0.03. The forces are written in NumPy; the total
+energy is conserved to 0.3 %.
 
 How to: [molecules and grains](../molecules.md), [your own arrays](../batch_stepper.md).
 """

@@ -1,10 +1,10 @@
 """The precession of the equinoxes.
 
-Sun and Moon pull at the bulge of the Earth, and its axis turns along a cone in 25 700 years. The two bodies move on
-circles in the ecliptic here, and nothing is averaged: a day is resolved, and so are the semi-annual and the
-fortnightly nutation. The mean over the motion gives 3/2 cos(obliquity) (C - A)/C times the sum of mu/(r³ spin): 15.9
-seconds of arc each year by the Sun and 34.6 by the Moon. The integrated axis moves at this rate to 0.05 %. The
-observed rate is 50.4; what is missing here are the eccentricities and the inclination of the Moon's orbit.
+Sun and Moon pull on the equatorial bulge of the Earth, and its axis moves along a cone in 25 700 years. Here the two
+bodies move on circles in the ecliptic, and nothing is averaged: the run resolves the day and the semi-annual and
+fortnightly nutations. Averaging predicts the precession rate 3/2 cos(obliquity) (C - A)/C times the sum of mu/(r³
+spin): 15.9 arcseconds per year from the Sun and 34.6 from the Moon. The integrated axis moves at this rate to 0.05 %.
+The observed rate is 50.4; the eccentricities and the inclination of the Moon's orbit are missing here.
 
 How to: [fields of your own](../python.md), [orbits and environments](../environments.md).
 """

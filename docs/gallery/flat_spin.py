@@ -1,9 +1,9 @@
 """Explorer 1 goes into a flat spin.
 
-The first satellite of the USA was a rod that spun about its long axis. Its antennas bent, and the loss of energy
-turned it into a flat spin, about a transverse axis, within one orbit. Here a very viscous core inside the body
-dissipates the energy. The angular momentum is constant to 1e-9 of itself; the energy falls to the least value at this
-momentum, L²/(2 I_max), to 1e-9 of it.
+The first satellite of the USA was a rod that spun about its long axis. Its antennas bent, and within one orbit the
+loss of energy brought it into a flat spin about a transverse axis. Here a very viscous core inside the body
+dissipates the energy. The angular momentum is constant to a relative error of 1e-9; the energy falls to the least
+value at this momentum, L²/(2 I_max), also to 1e-9.
 
 How to: [dissipation](../fields.md#dissipation), [solving to a tolerance](../tolerance.md).
 """

@@ -1,9 +1,9 @@
 """A game loop at sixty frames a second.
 
-A thrown book turns about its intermediate axis and flips. Four ways to step it sixty times a second for a minute:
-Euler's rule for the rates in the body (`fe`) multiplies the energy by nine in ten seconds. Euler's rule with the
-angular momentum kept in space (`fem`) turns the book to its long axis, with 96 % more energy. Runge-Kutta with a
-normalised quaternion (`rk4_quat`) changes it by 1.4e-4. `dmv4` conserves energy and momentum to 1e-13.
+A thrown book turns about its intermediate axis and flips. Four methods step it sixty times a second for a minute.
+Euler's method for the body rates (`fe`) multiplies the energy by nine in ten seconds. Euler's method with the angular
+momentum kept in space (`fem`) turns the book to its long axis, with 96 % more energy. Runge-Kutta with a normalised
+quaternion (`rk4_quat`) changes the energy by 1.4e-4. `dmv4` conserves energy and momentum to 1e-13.
 
 How to: [your own loop](../python.md#single-steps-in-your-own-loop), [many bodies](../batch_stepper.md).
 """

@@ -1,9 +1,9 @@
 """Cold molecules warm up.
 
-Forty thousand rigid water molecules at 20 K come into a bath of 300 K. If the friction about each axis is
-proportional to the moment of inertia, g I, the mean energy relaxes as exp(-2 g t) exactly, whatever the exchange
-between the axes, and each axis ends with kT/2. The curve follows the exponential to 1.5 %, which is the noise of so
-many molecules, and the momenta end in a Gaussian.
+Forty thousand rigid water molecules at 20 K are put into a bath at 300 K. If the friction about each axis is
+proportional to the moment of inertia, g I, the mean energy relaxes exactly as exp(-2 g t), whatever the exchange
+between the axes, and each axis ends with kT/2. The curve follows the exponential to 1.5 %, the statistical error of
+so many molecules, and the final momenta have a Gaussian distribution.
 
 How to: [noise and temperature](../noise.md), [thermostats](../thermostats.md).
 """

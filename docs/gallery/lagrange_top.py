@@ -1,9 +1,9 @@
 """Waves, cusps and loops of a top.
 
 The axis of a fast top nods while it precesses. If the axis is released at rest, its path has cusps; a push along the
-precession makes waves of them, and a push against it loops. These are the three figures of every textbook, from the
-exact solution. From rest at the height u0 = cos(tilt) the axis falls to the root u of (I3 s)² (u0 - u) = 2 I1 mgl (1
-- u²), with the spin s; the lowest point of the second path agrees with this root to 1e-6.
+precession turns them into waves, and a push against it into loops. These are the three figures of every textbook,
+from the exact solution. Released at rest at the height u0 = cos(tilt), the axis falls to the root u of (I3 s)² (u0 -
+u) = 2 I1 mgl (1 - u²), where s is the spin; the lowest point of the second path agrees with this root to 1e-6.
 
 How to: [exact solutions](../exact.md), [built-in fields](../fields.md).
 """

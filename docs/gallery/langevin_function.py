@@ -1,8 +1,8 @@
 """Dipoles in a field, and Langevin's function.
 
 Polar molecules in a field E at the temperature T point along it with the mean cosine coth x - 1/x, x = mu E/kT
-(Langevin 1905). Sixteen strengths of the field, two thousand molecules each. After they have relaxed, the means over
-molecules and times agree with the formula to 0.01.
+(Langevin 1905). Sixteen field strengths are computed, with two thousand molecules each. After they have relaxed, the
+means over molecules and times agree with the formula to 0.01.
 
 How to: [noise and temperature](../noise.md), [parameters of ensembles](../ensembles.md#parameters).
 """

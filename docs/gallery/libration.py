@@ -1,7 +1,7 @@
 """Gravity-gradient libration of a satellite.
 
-The named problem `libration`: the torque of a distant mass pulls the long axis towards it, and the body librates. The
-energy error of two symmetric methods, one of them symplectic, stays bounded over a thousand oscillations: in the
+In the named problem `libration`, the torque of a distant mass pulls the long axis towards it, and the body librates.
+The energy error of two symmetric methods, one of them symplectic, stays bounded over a thousand oscillations: in the
 second half of the run it is at most 1.01 times as large as in the first. The error of Runge-Kutta grows by a factor
 above 1.8.
 

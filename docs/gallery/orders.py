@@ -1,8 +1,8 @@
 """Errors and steps: what an order means.
 
-Five methods on the heavy top with three different moments, up to the time 8. The slopes are the orders: between steps
-of 0.04 and 0.02 each is the declared one to 0.25. Halving the step doubles the cost of every method. It gains a
-factor of 2 with order 1, and of 64 with order 6.
+Five methods integrate the heavy top with three different moments up to the time 8. The slopes are the orders: between
+steps of 0.04 and 0.02 each slope is the declared order to 0.25. Halving the step doubles the cost of every method. It
+divides the error by 2 with order 1, and by 64 with order 6.
 
 How to: [which method?](../which_method.md), [pictures of convergence](../pictures.md).
 """

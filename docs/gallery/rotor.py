@@ -1,9 +1,9 @@
 """A wheel that stabilises the intermediate axis.
 
-A satellite that spins about its intermediate axis flips. A wheel on this axis stops it: linearised about the spin,
-the motion is stable if the momentum of the wheel is larger than (I3 - I2) times the spin, here 0.8. The largest
-deviation in a hundred runs with wheels from 0 to 1.6 has its step there: all runs with less than 0.78 leave the axis
-by more than 10 degrees, and all with more than 0.8 stay within one degree.
+A satellite that spins about its intermediate axis flips. A wheel on this axis can prevent it: linearised about the
+spin, the motion is stable if the momentum of the wheel exceeds (I3 - I2) times the spin, here 0.8. In a hundred runs
+with wheel momenta from 0 to 1.6, the largest deviation drops at this value: all runs with less than 0.78 leave the
+axis by more than 10 degrees, and all with more than 0.8 stay within one degree.
 
 How to: [rotors](../fields.md#rotors), [ensembles](../ensembles.md).
 """

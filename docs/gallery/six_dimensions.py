@@ -1,9 +1,9 @@
 """A body in six dimensions.
 
-Euler's equations of a free body are integrable in any dimension (Manakov 1976): in six dimensions there are, beside
-the energy, integrals in which the momentum occurs up to the sixth power. The discrete equations of Moser and Veselov
-conserve all of them, here to 1e-13 over 1500 steps. The implicit midpoint rule conserves the quadratic ones only; the
-spectrum of the momentum (the Casimirs), which no free motion changes, changes by more than 5e-4.
+Euler's equations of a free body are integrable in any dimension (Manakov 1976): in six dimensions there are, besides
+the energy, integrals that contain the momentum up to the sixth power. The discrete equations of Moser and Veselov
+conserve all of them, here to 1e-13 over 1500 steps. The implicit midpoint rule conserves only the quadratic ones; it
+changes the spectrum of the momentum (the Casimirs), which no free motion changes, by more than 5e-4.
 
 How to: [bodies in N dimensions](../ndim.md).
 """

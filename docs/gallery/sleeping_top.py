@@ -1,9 +1,9 @@
 """A sleeping top, and one that is too slow.
 
 An upright symmetric top is stable if its spin exceeds 2 sqrt(m g l I1)/I3, here 20. Above this value a small push
-causes a small nutation; below it, the top falls and rises again. Exact solutions (the Lagrange top): with a spin of
-20.5 the tilt stays below three degrees. A top that falls with the spin s comes down to the cosine 2 (s/20)² - 1, here
-to 0.1 degrees.
+causes a small nutation; below it, the top falls and rises again. The curves are exact solutions (the Lagrange top):
+with a spin of 20.5 the tilt stays below three degrees. A top that falls with the spin s comes down to a tilt with the
+cosine 2 (s/20)² - 1, here to 0.1 degrees.
 
 How to: [exact solutions](../exact.md), [potentials of your own](../python.md#torques-and-potentials).
 """

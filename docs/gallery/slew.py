@@ -1,10 +1,10 @@
 """A slew by reaction wheels that run into their limits.
 
-A satellite turns by 120 degrees under PD control, sampled at 2 Hz. The motors of its three wheels are limited, and so
-is the momentum of the wheels, so the body coasts in the middle of the slew. The torque is held between samples. The
-momentum of body and wheels together is constant to 1e-12.
+A satellite turns by 120 degrees under PD control, sampled at 2 Hz. The torque of its three wheels and their momentum
+are limited, so the body coasts in the middle of the slew. The torque is held between samples. The total momentum of
+body and wheels is constant to 1e-12.
 
-How to: [sampled-data control](../control.md), [states beside the body](../states.md).
+How to: [sampled-data control](../control.md), [fields with their own states](../states.md).
 """
 
 import matplotlib.pyplot as plt

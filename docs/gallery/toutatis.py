@@ -1,9 +1,10 @@
 """Toutatis, a tumbling asteroid.
 
-Its long axis precesses about the angular momentum in 7.4 days while it rolls about this axis in 5.4 days (Ostro and
-others, Science 270 (1995) 80; Takahashi, Busch and Scheeres, Astronomical Journal 146 (2013) 95). Moments in ratio
-3.2 : 3.1 : 1; the path of the long axis in space over 60 days. Two of the moments are nearly equal, so the angle of
-the axis from the angular momentum is nearly constant: it stays between 50.8 and 51.5 degrees.
+The long axis of Toutatis precesses about the angular momentum in 7.4 days while the body rotates about this axis in
+5.4 days (Ostro et al., Science 270 (1995) 80; Takahashi, Busch and Scheeres, Astronomical Journal 146 (2013) 95). The
+moments are in the ratio 3.2 : 3.1 : 1, and the curve is the path of the long axis in space over 60 days. Two of the
+moments are nearly equal, so the angle between the axis and the angular momentum is nearly constant: it stays between
+50.8 and 51.5 degrees.
 
 How to: [the light curve of Toutatis](../toutatis.md), [exact solutions](../exact.md).
 """

@@ -1,8 +1,9 @@
 """A million tumblers.
 
-The bodies start in the same state; their moments of inertia differ by one part in a thousand. Their long axes, seen
+The bodies start in the same state; their moments of inertia differ by one part in a thousand. Their long axes, viewed
 along the angular momentum, spread over the ring in which they precess. `ph.ensemble` computes eight or sixteen bodies
-at a time on every core, with the exact solution: the length of the momentum of no body changes by more than 1e-14.
+at a time on every core, with the exact solution: for every body, the length of the momentum changes by less than
+1e-14.
 
 How to: [ensembles](../ensembles.md), [exact solutions](../exact.md).
 """

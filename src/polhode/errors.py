@@ -44,7 +44,7 @@ class StepError(RuntimeError):
     Attributes
     ----------
     partial : the Trajectory up to the last good step
-    reason : why the step failed: the message without its end, which says where the earlier states are
+    reason : why the step failed: the message without its last part, which says where the earlier states are
 
     Examples
     --------

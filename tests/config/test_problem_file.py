@@ -233,8 +233,9 @@ FAULTS = [
     ("dt = 0.01", "dt = 0.01\nmax_step = -1", 14, "run.max_step", "must be a number above 0: the longest step"),
     (f"{METHOD_LINE}\ndt = 0.01", "tol = 1e-6\nstops = [2.0]", 13, "run.stops", "between t0 = 0 and t_end = 1; got 2"),
     ("dt = 0.01", "dt = 0.03", 14, "run.t_end", "the nearest t_end are 0.99 and 1.02"),
-    ("dt = 0.01", "dt = -1", 13, "run.dt", "must be a number above 0: the step size; got -1; write for example"),
-    ("dt = 0.01", 'dt = "0.1"', 13, "run.dt", 'must be a number above 0: the step size; got "0.1"'),
+    ("dt = 0.01", "dt = -1", 13, "run.dt", "goes backwards in time, and t_end = 1 lies after t0 = 0"),
+    ("dt = 0.01", "dt = 0.0", 13, "run.dt", "must not be zero"),
+    ("dt = 0.01", 'dt = "0.1"', 13, "run.dt", 'must be a number: the step size; .*; got "0.1"; write for example'),
     ("dt = 0.01", "delta = 1", 13, "run.delta", "there is no such key here; there are method, dt"),
     ("t_end = 1.0", "steps = 2.5", 14, "run.steps", "must be a whole number of at least 1: .*; got 2.5"),
     ("t_end = 1.0", "t_end = 1.0\nsteps = 100", 15, "run.steps", "got t_end and steps"),
@@ -428,6 +429,14 @@ def test_run_writes_a_page_of_a_named_problem():
     assert "spin.html" in good(*run)
     assert "exists" in refused(*run)
     good(*run, "--overwrite")
+
+
+@pytest.mark.parametrize("run", ["dt = -0.01\nsteps = 50", "dt = -0.01\nt_end = -0.5", "dt = 0.01\nt_end = -0.5"])
+def test_backwards_in_time(run):
+    said = loaded("dt = 0.01\nt_end = 1.0", run)
+    back = ph.solve(said.problem, METHOD, dt=-0.01, steps=50)
+    assert (said.solve().momentum == back.momentum).all()
+    assert back.t[-1] == -0.5
 
 
 # --- the schema -------------------------------------------------------------------------------------

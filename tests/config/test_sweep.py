@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 import polhode as ph
 from polhode.cli import app
 from polhode.config import sweep_file
+from problem_texts import TOP
 
 PROBLEM, RUN, GRID = 'name = "fast_top"', 'method = "imidm"\ndt = 0.01\nsteps = 20', "[grid]\nomega.z = [40, 50]"
 
@@ -28,6 +29,16 @@ def test_a_grid_is_every_combination(tmp_path):
     np.testing.assert_allclose(made.labels["omega.z"], [1, 10, 100, 1, 10, 100])
     np.testing.assert_allclose(made.task.batch.momentum, [[0, 0, w] for w in made.labels["omega.z"]])  # I3 = 1
     assert made.task.batch.values.ravel().tolist() == made.labels["params.mgl"].tolist()
+
+
+@pytest.mark.parametrize("run", ["dt = -0.01\nsteps = 20", "dt = 0.01\nt_end = -0.2"])
+def test_backwards_in_time(tmp_path, run):
+    out = tmp_path / "back.zarr"
+    said = command(str(written(tmp_path, run=f'method = "imidm"\n{run}')), "--out", str(out))
+    assert said.exit_code == 0, said.output
+    back = ph.solve(ph.problems.fast_top(), "imidm", dt=-0.01, steps=20)
+    np.testing.assert_allclose(ph.load(out).momentum[-1, 1], back.momentum[-1], rtol=0, atol=1e-12)
+    assert ph.load(out).t[-1] == back.t[-1]
 
 
 def test_a_list_goes_in_parallel_and_may_be_a_csv_file(tmp_path):
@@ -94,8 +105,8 @@ BAD = {
     ),
     "key": ({"run": RUN + "\nstep = 3"}, ", line 8: run.step: there is no such key here; did you mean steps"),
     "dt": (
-        {"run": RUN.replace("0.01", "-1")},
-        ", line 6: run.dt: must be a number above 0: the step size; got -1; write for example dt = 0.01",
+        {"run": RUN.replace("0.01", "0")},
+        ", line 6: run.dt: dt must not be zero",
     ),
     "no dt": ({"run": 'method = "imidm"\nsteps = 20'}, r"give dt in \[run\]"),
     "both": ({"run": RUN + "\nt_end = 3.0"}, ", line 4: run: give steps or t_end, not both"),
@@ -204,20 +215,14 @@ def test_bad_files_end_with_two(tmp_path):
 
 # --- in the language of problem files ---------------------------------------------------------------
 
-TOPS = """
-[body]
-moments = [5.0, 5.0, 1.0]
-[field]
-name = "gravity"
-mgl = 20.0
-[start]
+TOPS = f"""{TOP}
 rotation_vector = [0.3, 0.0, 0.0]
-{start}
+{{start}}
 [run]
 method = "imidm"
 dt = 0.01
 steps = 10
-{grid}
+{{grid}}
 """
 
 

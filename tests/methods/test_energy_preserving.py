@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import polhode as ph
-from polhode.analysis import checks, hyperboloid, measurements, reference
+from polhode.analysis import checks, generic_problems, hyperboloid, reference
 from polhode.kernels.so3 import add, cross, dot, norm, rotate, sub, times
 from polhode.methods.combinators.polhode_projection import least_turn, to_polhode
 from polhode.numbers.multiprecision import number
@@ -379,7 +379,12 @@ COMPILED = ("lietaylor(2)",)
 def runs_alike(base):
     """Six steps, compiled, in lanes and in 20 digits: apart by round-off."""
     method, body, start = ph.methods[f"ep({base})"], ph.Body([1.0, 2.0, 2.5]), [0.8, 0.4, -0.2]
-    fields = {"free": None, "potential": measurements.hills(0.7, -0.4), "attitude": driven(0.8), "velocity": drag(0.4)}
+    fields = {
+        "free": None,
+        "potential": generic_problems.hills(0.7, -0.4),
+        "attitude": driven(0.8),
+        "velocity": drag(0.4),
+    }
     field = fields[method.needs]
     problem = ph.Problem(body, field, omega=start)
     one = ph.solve(problem, method, dt=0.05, steps=6)

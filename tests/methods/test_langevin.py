@@ -11,9 +11,9 @@ import polhode as ph
 from polhode.analysis.checks import check
 from polhode.analysis.cubature import degree_1, degree_3, degree_5, degree_7
 from polhode.analysis.gibbs import KT, MGL, check_measure, density_slope, gauss, points
-from polhode.analysis.measurements import fifty
 from polhode.analysis.noise import check_drawn, check_weak_order, weak_slope
 from polhode.analysis.polynomials import Polynomial
+from polhode.analysis.setting import fifty
 from polhode.kernels.so3 import matrix
 
 TRUE = ["baoab(rot123)", "obabo(rot123)", "aboba(imr)", "oabao(dmv4)"]

@@ -1,4 +1,4 @@
-"""A chain of Nosé and Hoover for one body: true declarations and false ones, runs, what is refused."""
+"""A Nosé-Hoover chain for one body: true declarations and false ones, runs, what is refused."""
 
 import dataclasses
 import json
@@ -362,7 +362,7 @@ REFUSED = [
     (lambda: ph.fields.nose_hoover(kT=1.0, tau=1.0, chain=[1.0, 2.0]), "chain must be 0, at rest, or"),
     (lambda: ph.fields.nose_hoover(kT=1.0, tau=1.0, chain=1.0), "chain must be 0, at rest, or"),
     (lambda: crowd(2, params={"kT": [1.0, -1.0]}), "body 1: kT must be positive"),
-    (lambda: crowd(2, out="crowd.zarr"), "stores of ensembles hold no chains"),
+    (lambda: crowd(2, out="crowd.zarr"), "ensemble stores do not hold the chains"),
     (lambda: ph.methods["nose_hoover(rot123,0)"], "number of links .* at least 1; got '0'"),
     (lambda: ph.methods["nose_hoover(rot123,two)"], "number of links .* at least 1; got 'two'"),
     (lambda: ph.methods["nose_hoover(rot123,3,suzuki4,0)"], "number of repeated steps .* at least 1; got '0'"),
@@ -382,7 +382,7 @@ REFUSED = [
     (lambda: THERMOSTAT + ph.fields.heat_bath(kT=1.0, friction=1.0), "one heat bath or thermostat"),
     (
         lambda: ph.solve(problem(THERMOSTAT.bind(chain=np.zeros((2, 2)))), NAME, dt=0.1, steps=1),
-        "a chain of 3 links, and the thermostat begins with 2 of them",
+        "a chain of 3 links, but the initial chain of the thermostat has 2",
     ),
     (lambda: ph.solve(problem(), NAME, dt=0.1, steps=1, tangent=True), "also depends on its chain"),
     (lambda: _traceable(ph.methods[NAME], problem()), "ph.jax takes .* also depends on its chain"),

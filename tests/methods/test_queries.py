@@ -3,7 +3,7 @@
 import pytest
 
 import polhode as ph
-from polhode.analysis.measurements import generic
+from polhode.analysis.generic_problems import generic
 from polhode.errors import InputError
 from polhode.methods import queries
 from polhode.numbers import floats

@@ -7,11 +7,11 @@ import pytest
 import polhode as ph
 from plain import run
 from polhode.analysis.checks import EXACT, Setting, distance
-from polhode.fields import no_torque
 from polhode.kernels.so3 import conj, matrix, mul
 from polhode.methods.families import rattle
 from polhode.ndim.family import largest_step
 from polhode.numbers.multiprecision import number
+from polhode.physics.fields.kernels import no_torque
 
 
 def hat(v):

@@ -82,7 +82,7 @@ def test_hairer_vilmart_driver():
 
 
 def test_hairer_vilmart_driver_with_gravity():
-    problem = ph.Problem(ph.Body([0.6, 0.8, 1.0]), ph.problems.gravity(1.0), momentum=[1.8, 0.4, -0.9])
+    problem = ph.Problem(ph.Body([0.6, 0.8, 1.0]), ph.fields.gravity(1.0), momentum=[1.8, 0.4, -0.9])
     sol = ph.solve(problem, "strang(dmv10)", dt=0.01, t_end=10.0)
     assert sol.momentum[-1] == pytest.approx([1.9226340612884927, 0.77203412291776519, -0.20105263722083863], abs=2e-13)
 

@@ -15,11 +15,11 @@ import polhode as ph
 from polhode import plots
 from polhode.analysis import checks
 from polhode.analysis.long_run import drifts, growth_exponent, root_mean_square, scattered_starts
-from polhode.fields import no_torque
 from polhode.kernels.loops import stepping
 from polhode.kernels.state import collapse, compensate, renormalise, summed
 from polhode.methods.families.splitting import excess, less_one
 from polhode.numbers import floats
+from polhode.physics.fields.kernels import no_torque
 from polhode.run.integrator import engine
 
 BY_INCREMENTS = [m.name for m in ph.methods.values() if m.increments]

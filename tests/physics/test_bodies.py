@@ -434,7 +434,7 @@ def test_the_command_prints_mass_centre_moments_and_axes(hull, tmp_path):
     ("args", "words"),
     [
         (("body", "absent.stl"), "polhode: there is no file 'absent.stl'"),
-        (("body", "bix", 1, 2, 3), "polhode: 'bix' is neither a shape (box, "),
+        (("body", "bix", 1, 2, 3), "polhode: 'bix' must be a shape followed by its dimensions (box, "),
         (("body", "box", 1, 2), "missing a required argument: 'c'"),
         (("body", "box", 1, 2, 3, 4), "the shape box takes a, b, c; got 4 lengths"),
         (("body", "box", 1, 2, 3, "--mass", 1, "--density", 2), "not both"),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
+from typer.testing import CliRunner
 
 import polhode as ph
+from polhode import cli
 
 MASS, CENTRE = 3.5, np.array([0.1, -0.2, 0.35])
 OWN = np.diag([0.2, 0.3, 0.45])
@@ -156,3 +159,56 @@ def test_names_and_files_that_do_not_exist() -> None:
         ph.Body.from_urdf("m.urdf", "leg")
     with pytest.raises(ph.InputError, match=r"none.urdf cannot be read"):
         ph.Body.from_urdf("none.urdf")
+
+
+# --- the command ------------------------------------------------------------------------------------
+
+
+def run(*args: str) -> tuple[int, str]:
+    result = CliRunner().invoke(cli.app, ["body", *args], prog_name="polhode")
+    return result.exit_code, result.output
+
+
+@pytest.mark.parametrize("name", ["rpy.urdf", "rpy.sdf", "quat.xml"])
+def test_the_command_prints_the_link(name: str) -> None:
+    Path(name).write_text(WAYS[name], "utf-8")
+    body = READ[Path(name).suffix](name)
+    code, said = run(name, "--link", "arm")
+    assert code == 0
+    assert "SI; in the axes of the link" in said
+    for number in (body.mass, *body.centre, *body.tensor.ravel(), *body.moments):
+        assert f"{number:.10g}" in said
+    facts = json.loads(run(name, "--json")[1])
+    assert (facts["mass"], facts["centre"]) == (MASS, CENTRE.tolist())
+    assert facts["tensor"] == body.tensor.tolist()
+    assert facts["moments"] == body.moments.tolist()
+
+
+TWO = WAYS["rpy.urdf"].replace('<link name="base"/>', '<link name="base"><inertial/></link>')
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        ("<robot", [], "m.urdf is not an XML file"),
+        (TWO, [], "give link, one of those of m.urdf that have an inertia: base, arm"),
+        (TWO, ["--link", "base"], "link 'base' of m.urdf needs <mass> and <inertia>"),
+        (TWO, ["--link", "leg"], "m.urdf has no link 'leg' with an inertia; it has base, arm"),
+        (TWO, ["1", "2", "--mass", "0"], "in SI units; remove dimensions and --mass"),
+        (TWO, ["--unit", "mm"], "remove --unit"),
+    ],
+)  # fmt: skip
+def test_the_command_explains_mistakes_in_one_sentence(text: str, options: list[str], said: str) -> None:
+    Path("m.urdf").write_text(text, "utf-8")
+    code, told = run("m.urdf", *options)
+    assert code == 2
+    assert told.startswith("polhode: ")
+    assert said in told
+    assert told.count("\n") == 1
+
+
+def test_links_are_of_robots() -> None:
+    assert run("box", "1", "2", "3", "--link", "arm") == (
+        2, "polhode: --link is for robots, files that end in .urdf, .sdf, .xml; got box\n"
+    )  # fmt: skip
+    assert run("none.urdf")[0] == 2

@@ -108,6 +108,8 @@ RUNS = {
     "fixed": {"method": "imidm", "dt": 0.01}, "every": {"method": "imidm", "dt": 0.001, "every": 50},
     "tol": {"tol": 1e-10}, "times": {"step_tol": 1e-10, "times": [0.0, 0.5, 2.0]},
     "back": {"tol": 1e-10, "t_end": -2.0},
+    "fixed times": {"method": "imidm", "dt": 0.001, "times": [0.1, 0.5, 2.0]},
+    "fixed times back": {"method": "imidm", "dt": 0.001, "t_end": -2.0, "times": [0.0, -0.5, -2.0]},
 }  # fmt: skip
 
 

@@ -187,10 +187,10 @@ def test_mistakes(call: Any, words: str) -> None:
 
 def test_mistakes_of_results() -> None:
     many = ph.ensemble(WATER.moments, None, np.ones((2, 3)), "imidm", dt=0.1, steps=4, every=2)
-    with pytest.raises(ph.InputError, match=r"give centres, the places of the 2 bodies, as an array \(2, 3\)"):
+    with pytest.raises(ph.InputError, match=r"give centres, the positions of the 2 bodies, as an array \(2, 3\)"):
         many.export("a.xyz", points=WATER.arms, symbols=NAMES)
     with pytest.raises(ph.InputError, match="the format xyz needs the option points"):
         many.export("a.xyz", symbols=NAMES)
     own = ph.ensemble(WATER.moments, None, np.ones((2, 3)), "imidm", dt=[0.1, 0.2], steps=4)
-    with pytest.raises(ph.InputError, match="the bodies have times of their own"):
+    with pytest.raises(ph.InputError, match="the bodies have different times"):
         own.export("a.xyz", points=WATER.arms, symbols=NAMES, centres=np.zeros((2, 3)))

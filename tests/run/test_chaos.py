@@ -1,6 +1,7 @@
 """Chaos indicators and Lyapunov exponents."""
 
 import pickle
+import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 import polhode as ph
 from polhode.physics.fields.variation import state_at_start
+from simulated_card import computed
 
 TOP = ph.problems.get("heavy_top")
 CHAOTIC = ph.Problem(TOP.body, TOP.field, omega=(0.6, 0.3, 0.6))
@@ -149,7 +151,7 @@ def test_a_problem_with_a_variation_can_be_pickled():
         (lambda: ph.chaos(TOP.body), "must be a ph.Problem"),
         (lambda: ph.chaos(CHAOTIC), "t_end"),
         (lambda: ph.chaos(TOP, t_end=-1.0), "after t0"),
-        (lambda: ph.chaos(TOP, t_end=1.0, device="cuda"), "device"),
+        (lambda: ph.chaos(TOP, t_end=1.0, device="gpu"), "device must be one of"),
         (lambda: ph.chaos(TOP, t_end=1.0, frequency=-1.0), "frequency"),
         (lambda: ph.chaos(TOP, t_end=1.0, omega=np.ones((3, 2))), "omega"),
         (lambda: ph.chaos_map(TOP, [1.0], ("b", [1.0]), dict), "x must be a name and values"),
@@ -157,14 +159,13 @@ def test_a_problem_with_a_variation_can_be_pickled():
         (lambda: ph.chaos_map(TOP, ("a", [1.0]), ("b", [1.0]), 3), "start must be a function"),
         (lambda: ph.chaos_map(TOP, ("a", [1.0]), ("b", [1.0]), lambda a, b: 3), "must return a dictionary"),
         (lambda: ph.lyapunov(TOP, "abm4", dt=0.1, t_end=1.0), "from state to state"),
-        (lambda: ph.ensemble(TOP, "abm4", dt=0.1, t_end=1.0, statistics="megno"), "from state to state"),
+        (lambda: ph.ensemble(TOP, "abm4", dt=0.1, t_end=1.0, statistics="megno"), "attitude and momentum only"),
         (lambda: ph.ensemble(TOP, "imidm", dt=0.1, t_end=1.0, statistics="megno", out="x.zarr"), "argument out"),
-        (lambda: ph.ensemble(TOP, "imidm", dt=0.1, t_end=1.0, statistics="megno", device="cuda"), "device='cpu'"),
         (lambda: ph.ensemble(TOP, "imidm", dt=[0.1, 0.2], steps=3, statistics="fli"), "equal steps"),
         (lambda: ph.ensemble(TOP, tol=1e-6, t_end=-1.0, times=[-1.0], statistics="fli"), "after t0"),
         (
             lambda: ph.ensemble(TOP, body=[[1, 2, 2.5], [1, 2, 2.8]], tol=1e-6, times=[1.0], statistics="fli"),
-            "one body for all",
+            "the same inertia for all bodies",
         ),
         (lambda: ph.solve(TOP, "imidm", dt=0.1, t_end=1.0, statistics="megno", digits=30), "argument digits"),
     ],
@@ -172,3 +173,53 @@ def test_a_problem_with_a_variation_can_be_pickled():
 def test_mistakes_are_told_in_a_sentence(call, sentence):
     with pytest.raises(ph.InputError, match=sentence):
         call()
+
+
+# --- on a GPU -----------------------------------------------------------------------------------------
+
+ON_CARD = {
+    "steps": {"method": "strang(dmv2)", "dt": 0.05},
+    "every": {"method": "imidm", "dt": 0.05, "every": 4, "t_end": -1.0},
+    "tensor": {"method": "mkrk(rk4)", "dt": 0.05, "body": TENSOR.body},
+    "step_tol": {"step_tol": 1e-9, "times": [0.3, 0.6, 1.0]},
+    "tol": {"tol": 1e-8, "times": [0.5, 1.0]},
+}
+
+
+def statistics(case, device):
+    """All statistics of a case, by word."""
+    many = ph.ensemble(TOP, **STARTS | {"t_end": 1.0} | ON_CARD[case], statistics=WORDS, device=device)
+    assert (many.failed < 0).all()
+    return {word: np.array([x.first, x.last, x.min, x.max, x.mean]) for word, x in many.statistics.items()}
+
+
+def variation_at_end(device):
+    """All indicators of `ph.chaos` at the end."""
+    return np.array(list(indicators(ph.chaos(TOP, **STARTS | {"t_end": 1.0}, device=device)).values()))
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory):
+    return computed(__file__, tmp_path_factory.mktemp("cuda") / "chaos.npz")
+
+
+@pytest.mark.parametrize("case", ON_CARD)
+def test_the_card_has_the_statistics_of_the_processor(simulated, case):
+    """With equal steps to round-off; with a tolerance the steps may differ by round-off, and by that in length."""
+    near = 1e-13 if "dt" in ON_CARD[case] else 1e-8
+    for word, values in statistics(case, "cpu").items():
+        np.testing.assert_allclose(simulated[f"{case}: {word}"], values, rtol=0, atol=near * abs(values).max())
+
+
+def test_the_card_has_the_indicators_of_the_processor(simulated):
+    np.testing.assert_allclose(simulated["ph.chaos"], variation_at_end("cpu"), rtol=0, atol=1e-8)
+
+
+def write_all(path):
+    """What the card (its simulator) computes."""
+    found = {f"{case}: {word}": x for case in ON_CARD for word, x in statistics(case, "cuda").items()}
+    np.savez(path, **found, **{"ph.chaos": variation_at_end("cuda")})
+
+
+if __name__ == "__main__":
+    write_all(sys.argv[1])

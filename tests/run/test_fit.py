@@ -101,7 +101,7 @@ def test_a_poor_guess_needs_arcs():
     sol, rng = motion(TOP, t), np.random.default_rng(2)
     data = [M.attitudes(t, turned(sol.quaternion, 1e-3, rng), sigma=1e-3)]
     guess = ph.Problem(ph.Body([1.2, 1.8, 2.6]), TOP.field, omega=(0.6, 0.7, 1.1))
-    with pytest.warns(ph.ResultWarning, match="standard deviations in the mean"):
+    with pytest.warns(ph.ResultWarning, match="standard deviations on average"):
         one = ph.fit(guess, data, ["attitude", "omega", "inertia"])
     several = ph.fit(guess, data, ["attitude", "omega", "inertia"], arcs=8)
     assert several.chi2 / several.dof < 1.2
@@ -136,7 +136,7 @@ def test_a_robust_loss_ignores_wrong_measurements():
     omega = sol.omega + rng.normal(0, 1e-3, sol.omega.shape)
     omega[::8] += 0.5
     data = M.rates(T, omega, sigma=1e-3)
-    with pytest.warns(ph.ResultWarning, match="standard deviations in the mean"):
+    with pytest.warns(ph.ResultWarning, match="standard deviations on average"):
         plain = ph.fit(TOP, data, ["omega"])
     robust = ph.fit(TOP, data, ["omega"], loss="cauchy")
     error = [abs(one.values["omega"] - TOP.omega).max() for one in (plain, robust)]
@@ -280,3 +280,29 @@ def test_mistakes_in_starts_are_told(given, sentence):
 def test_mistakes_are_told_in_a_sentence(call, sentence):
     with pytest.raises(ph.InputError, match=sentence):
         call()
+
+
+@pytest.mark.parametrize("axes", [None, TURN], ids=["moments", "tensor"])
+def test_the_inertia_in_a_torque_is_that_of_the_body(axes):
+    """The gravity gradient depends on the inertia, so it must change with the estimate, and with its derivatives."""
+
+    def orbiting(moments):
+        body = ph.Body(moments if axes is None else (axes * moments) @ axes.T)
+        field = ph.fields.gravity_gradient(body, mu=1.44, radius=1.0) + ph.fields.linear_drag(0.01)
+        return ph.Problem(body, field, omega=[0.3, 1.0, 0.8])
+
+    seen = motion(orbiting([1.0, 2.0, 2.5]))
+    data = [M.rates(T, seen.omega, sigma=1e-4), M.attitudes(T, seen.quaternion, sigma=1e-4)]
+    found = ph.fit(orbiting([1.05, 1.94, 2.55]), data, ["attitude", "omega", "inertia"] + ["axes"] * (axes is TURN))
+    assert found.chi2 < 1e-6
+    np.testing.assert_allclose(np.sort(found.values["inertia"]), [1.0, 2.0, 2.5], rtol=1e-6)
+    body, inertia = found.problem.body, found.problem.field.values["inertia"]
+    np.testing.assert_allclose(inertia, body.moments if axes is None else body.inertia, rtol=1e-12)
+
+
+def test_axes_under_a_torque_of_the_principal_moments_are_refused():
+    body = ph.Body([1.0, 2.0, 2.5])
+    guess = ph.Problem(body, ph.fields.gravity_gradient(body, mu=1.44, radius=1.0), omega=[0.3, 1.0, 0.8])
+    data = ph.measurements.rates([0.0, 1.0, 2.0], np.ones((3, 3)), sigma=0.1)
+    with pytest.raises(ph.InputError, match="axes cannot be free with the field gravity_gradient"):
+        ph.fit(guess, data, ["omega", "axes"])

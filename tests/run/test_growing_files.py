@@ -9,17 +9,33 @@ import pytest
 
 import polhode as ph
 from polhode.run import journal
+from polhode.run.located import LocatedRun
 from representatives import slow_unless
 
 BODY = ph.Body([[1.0, 0.1, 0.0], [0.1, 1.5, 0.2], [0.0, 0.2, 2.0]])
 TOP = ph.Problem(BODY, ph.fields.gravity(mgl=0.1), omega=[0.3, 0.2, 2.0])
+
+
+@ph.torque
+def relay(R, push):
+    return push * ph.where(R[0, 0] > 0.2, 1.0, -1.0), 0.0, 0.0
+
+
+RELAYS = ph.Problem(BODY, relay(0.05), omega=[0.3, 0.2, 2.0])
 RUNS = {
     "tol": {"tol": 1e-9, "t_end": 600.0},
     "step_tol, backwards": {"step_tol": 1e-9, "t_end": -600.0, "every": 7},
     "given method": {"tol": 1e-6, "method": "verner87", "t_end": 300.0},
+    "jumps in the state": {"step_tol": 1e-9, "t_end": 120.0, "problem": RELAYS},
     "digits": {"tol": 1e-18, "digits": 20, "t_end": 12.0},
     "events": {"tol": 1e-9, "t_end": 600.0, "events": [ph.event(lambda t: t - 500.0, terminal=True)]},
 }
+
+
+def of(run):
+    """Return the arguments of a run."""
+    return {"problem": TOP, **RUNS[run]}
+
 
 KILLED = """
 import os, signal, sys
@@ -34,7 +50,7 @@ def flush(self):
     if len(flushes) == {number}:
         os.kill(os.getpid(), signal.SIGKILL)
 journal.FLUSH_SECONDS, journal.Journal.flush = 0.0, flush
-here.ph.solve(here.TOP, out={out!r}, resume=True, progress=False, **here.RUNS[{run!r}])
+here.ph.solve(out={out!r}, resume=True, progress=False, **here.of({run!r}))
 """
 
 
@@ -51,22 +67,23 @@ def same(a, b):
 
 def counted(monkeypatch):
     """Return a list that grows with every piece that is computed."""
-    pieces, usual = [], journal.Run.computed
+    pieces = []
+    for kind in (journal.Run, LocatedRun):
 
-    def computed(self, start=None):
-        for piece in usual(self, start):
-            pieces.append(len(piece.times))
-            yield piece
+        def computed(self, start=None, usual=kind.computed):
+            for piece in usual(self, start):
+                pieces.append(len(piece.times))
+                yield piece
 
-    monkeypatch.setattr(journal.Run, "computed", computed)
+        monkeypatch.setattr(kind, "computed", computed)
     return pieces
 
 
 @pytest.mark.parametrize("suffix", [".zarr", pytest.param(".nc", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("run", slow_unless(["tol"], RUNS))
+@pytest.mark.parametrize("run", slow_unless(["tol", "jumps in the state"], RUNS))
 def test_killed_and_continued(tmp_path, monkeypatch, run, suffix):
     out, pieces = tmp_path / f"run{suffix}", counted(monkeypatch)
-    whole = ph.solve(TOP, out=tmp_path / f"whole{suffix}", **RUNS[run])
+    whole = ph.solve(out=tmp_path / f"whole{suffix}", **of(run))
     needed, times = len(pieces), 0
     for number in (1, 2):
         times += killed(run, out, number)
@@ -77,7 +94,7 @@ def test_killed_and_continued(tmp_path, monkeypatch, run, suffix):
             assert len(seen) > 0
     assert times > 1
     pieces.clear()
-    sol = ph.solve(TOP, out=out, resume=True, **RUNS[run])
+    sol = ph.solve(out=out, resume=True, **of(run))
     assert same(sol, whole)
     assert same(ph.load(out), whole)
     assert not (out / "runs").exists()

@@ -12,8 +12,8 @@ from validation.exact_accuracy import ALLOWED, EPS, TOPS, error, gap, top_case, 
 
 import polhode as ph
 from polhode.analysis.reference import flow
+from polhode.fields import gravity
 from polhode.kernels.so3 import conj, matrix, mul, rotate, unit
-from polhode.problems import gravity
 from representatives import slow_unless
 
 CYCLE = (0.5, 0.5, 0.5, 0.5)

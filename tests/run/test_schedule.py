@@ -8,6 +8,7 @@ import pytest
 
 import polhode as ph
 from polhode import fields
+from polhode.physics.fields.kernels import formula_kernel
 from polhode.physics.fields.switches import between, edges
 from polhode.run.schedule import HIGHEST, Bounds, _degree, scheduled
 
@@ -56,14 +57,14 @@ def test_between_two_edges_the_field_is_itself(field, expected):
         middle = (a + b) / 2
         parameters = (*field.parameters, middle)
         for t in (middle, a + (b - a) / 7, b - (b - a) / 9):
-            value = ph.fields.formula_kernel(held.text[0], float)(t, R, (0.5, 0.0, 0.0), parameters)
+            value = formula_kernel(held.text[0], float)(t, R, (0.5, 0.0, 0.0), parameters)
             assert value == pytest.approx(field.torque_value(t, R, (0.5, 0.0, 0.0)), rel=1e-13)
     assert between(field) is held
 
 
 def test_a_jump_at_an_edge_is_on_one_side_only():
     field = fields.thruster([0, 0, 1], on=[1, 2])
-    held = ph.fields.formula_kernel(between(field).text[0], float)
+    held = formula_kernel(between(field).text[0], float)
     for t in (1.0, 1.5, 2.0, math.nextafter(2.0, 3.0)):
         assert held(t, R, (0, 0, 0), (*field.parameters, 1.5))[2] == 1
         assert held(t, R, (0, 0, 0), (*field.parameters, 2.5))[2] == 0

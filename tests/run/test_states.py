@@ -1,11 +1,13 @@
 """Fields with states of their own (`ph.states`): conservation laws, known motions, and what is refused."""
 
 import pickle
+import sys
 
 import numpy as np
 import pytest
 
 import polhode as ph
+from simulated_card import computed
 
 BODY = ph.Body([[1.0, 0.1, 0.0], [0.1, 2.0, 0.0], [0.0, 0.0, 2.5]])
 
@@ -293,3 +295,36 @@ def test_a_step_at_a_jump_sees_one_side_of_it():
     assert abs(back.states["charge"][-1]) < 1e-11
     assert len(back) < 12
     assert sol.at([1.0005]).states["charge"][0] == pytest.approx(0.5, abs=1e-11)
+
+
+# --- on a GPU -----------------------------------------------------------------------------------------
+
+ON_CARD = {
+    "fixed": {"method": "verner87", "dt": 0.1, "every": 2, "t_end": 1.0},
+    "backwards": {"step_tol": 1e-9, "t_end": -1.0},
+    "tol": {"tol": 1e-8, "t_end": 1.0, "times": [0.3, 1.0]},
+}
+
+
+def states_on(case, device):
+    """Momenta and wheels of a case."""
+    omega = np.random.default_rng(2).normal(0.0, 0.3, (3, 3))
+    given = {"omega": omega, "params": {"wheel": [0.5, 0.7, -0.2]}, "device": device}
+    many = ph.ensemble(WHEEL, **given, **ON_CARD[case])
+    return np.concatenate([many.momentum, many.states["wheel"][..., None]], axis=2)
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory):
+    return computed(__file__, tmp_path_factory.mktemp("cuda") / "states.npz")
+
+
+@pytest.mark.parametrize("case", ON_CARD)
+def test_the_card_has_the_states_of_the_processor(simulated, case):
+    """With equal steps to round-off; with a tolerance the steps may differ by round-off, and by that in length."""
+    near = 1e-14 if "dt" in ON_CARD[case] else 1e-9
+    np.testing.assert_allclose(simulated[case], states_on(case, "cpu"), rtol=0, atol=near)
+
+
+if __name__ == "__main__":
+    np.savez(sys.argv[1], **{case: states_on(case, "cuda") for case in ON_CARD})

@@ -146,20 +146,25 @@ def test_what_has_no_tangent_is_refused(given, sentence):
         ph.solve(ph.problems.get("heavy_top"), t_end=1.0, **{"tangent": True} | given)
 
 
-def test_conditions_on_the_state_are_refused():
+def test_conditions_on_the_state_are_refused_where_they_are_not_located():
     @ph.torque
     def relay(omega, k):
         return (ph.where(omega[0] > 0.2, -k, 0.0), 0.1, 0.0)
 
-    problem = ph.Problem(ph.Body([1.0, 2.0, 3.0]), relay(0.3), omega=(0.5, 0.1, 0.2))
+    @ph.torque
+    def equal(omega, k):
+        return (ph.where(omega[0] == 0.2, -k, 0.0), 0.1, 0.0)
+
+    body = ph.Body([1.0, 2.0, 3.0])
+    problem, other = (ph.Problem(body, field(0.3), omega=(0.5, 0.1, 0.2)) for field in (relay, equal))
     linear = ph.Problem(ph.Body([0.0, 1.0, 1.0]), omega=(0.0, 1.0, 0.0))
     data = ph.measurements.rates([0.0, 1.0], np.zeros((2, 3)), sigma=1.0)
     for call in (
-        lambda: ph.solve(problem, tol=1e-8, t_end=1.0, tangent=True),
-        lambda: ph.solve(problem, "verner87", dt=0.1, t_end=1.0, tangent=True),
+        lambda: ph.solve(problem, "abm4", dt=0.1, t_end=1.0, tangent=True),
         lambda: ph.chaos(problem, t_end=1.0),
-        lambda: ph.lyapunov(problem, step_tol=1e-8, t_end=1.0),
-        lambda: ph.fit(problem, data, ["omega"]),
+        lambda: ph.solve(other, tol=1e-8, t_end=1.0, tangent=True),
+        lambda: ph.lyapunov(other, step_tol=1e-8, t_end=1.0),
+        lambda: ph.fit(other, data, ["omega"]),
     ):
         with pytest.raises(ph.InputError, match="smooth in the state"):
             call()

@@ -78,6 +78,16 @@ def test_the_ratio_of_the_periods_grows_towards_the_separatrix(moments):
         assert (np.diff(ratios) > 0).all()
 
 
+@pytest.mark.parametrize("momentum", [2.0, 0.2, 0.7])
+def test_the_separatrix_itself(momentum):
+    """2 E = L^2/I2: the body ends as a spin about the intermediate axis, and never comes back."""
+    motion = ph.tumbling(BODY, energy=momentum**2 / (2 * sorted(BODY.moments)[1]), momentum=momentum)
+    assert motion.P_psi == np.inf
+    assert motion.P_phi == pytest.approx(2 * np.pi * sorted(BODY.moments)[1] / momentum, rel=1e-15)
+    start = motion.start @ BODY.axes / momentum
+    assert (start**2 / BODY.moments).sum() == pytest.approx(1 / sorted(BODY.moments)[1], rel=1e-15)
+
+
 def test_a_body_in_any_axes():
     """The start is in the axes of the body, which need not be the principal ones."""
     tilted = ph.Body([1.0, 2.0, 3.0]).turned(Rotation.from_rotvec([0.3, -0.7, 0.4]))

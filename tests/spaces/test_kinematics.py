@@ -70,6 +70,19 @@ def test_the_space_frame():
     assert error(other) > 1e-2
 
 
+@pytest.mark.parametrize(("frame", "omega"), [("body", coning), ("space", coning_space)])
+@pytest.mark.parametrize("steps", [{"tol": 1e-12}, {"dt": 1 / 32, "order": 12}, {"dt": -1 / 32, "order": 12}])
+def test_backwards_in_time(frame, omega, steps):
+    sol = ph.kinematics(omega, -1.5, attitude=exact(0.5), t0=0.5, frame=frame, **steps)
+    assert sol.t[0] == 0.5
+    assert sol.t[-1] == -1.5
+    assert (np.diff(sol.t) < 0).all()
+    assert error(sol) < 1e-12
+    assert error(sol.at(np.linspace(0.5, -1.5, 101))) < 1e-12
+    with pytest.raises(InputError, match=r"times must lie between -1\.5 and 0\.5"):
+        sol.at(1.0)
+
+
 def test_it_is_the_left_equation_of_lie():
     """R' = R hat(omega): the matrices of `lie.solve` with the same order and steps."""
     sol = cone(dt=0.125, order=6)
@@ -127,8 +140,10 @@ def test_bad_input_is_refused_with_a_sentence():
         ph.kinematics(lambda t: (1.0, t), 1.0)
     with pytest.raises(InputError, match="omega must be a plain Python function of t; got list"):
         ph.kinematics([1.0, 2.0, 3.0], 1.0)
-    with pytest.raises(InputError, match="t_end must lie after t0 = 0; got -1"):
-        ph.kinematics(coning, -1.0)
+    with pytest.raises(InputError, match="t_end must differ from t0 = 0; got 0"):
+        ph.kinematics(coning, 0.0)
+    with pytest.raises(InputError, match=r"dt = -0.5 goes backwards in time, and t_end = 2 lies after t0 = 0"):
+        cone(dt=-0.5)
     with pytest.raises(InputError, match="tol must lie between 1e-15 and 1"):
         cone(tol=1e-20)
     with pytest.raises(InputError, match="not a whole number of steps"):

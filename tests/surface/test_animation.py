@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 import polhode as ph
 from pages import turned
 from polhode.cli import app
-from polhode.viewer import solids
+from polhode.physics import triangles
 from polhode.viewer.data import largest_turn
 from polhode.viewer.motion import attitudes_at
 from polhode.viewer.painter import finer
@@ -151,7 +151,7 @@ def test_bad_input(top: ph.Trajectory, tmp_path: Path) -> None:
         ({"fps": 0}, "fps must be a whole number"),
         ({"size": (161, 120)}, "size must be an even width"),
         ({"speed": -1.0}, "speed must be"),
-        ({"seconds": 1e4, "speed": 1e-4}, "too long"),
+        ({"seconds": 1e4, "speed": 1e-4}, "a film may have at most"),
     ):
         with pytest.raises(ph.InputError, match=said):
             top.animate(tmp_path / "bad.gif", **change)
@@ -223,7 +223,7 @@ def test_which_potentials_pull() -> None:
 
 
 def test_small_triangles_cover_the_same_surface() -> None:
-    (part,) = solids.meshes(ph.Body.cone(0.5, 2.0).shapes)
+    (part,) = triangles.meshes(ph.Body.cone(0.5, 2.0).shapes)
     small = finer(part, 0.3)
     corners = small.vertices[small.faces]
     assert np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max() <= 0.3

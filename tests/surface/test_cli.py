@@ -400,7 +400,7 @@ def test_view_of_what_is_no_trajectory():
     bodies = [ph.Body([1.0, 2.0, 3.0])] * 2
     many = ph.ensemble(bodies, [[1.0, 0.0, 0.0, 0.0]] * 2, [[1.0, 0.1, 0.1]] * 2, METHOD.name, dt=0.1, steps=3)
     many.save("many.zarr")
-    assert "it is shown alone" in refused("view", "many.zarr", "many.zarr")
+    assert "which is shown alone" in refused("view", "many.zarr", "many.zarr")
     assert "holds an ensemble" in refused("export", "many.zarr", "--to", "gif")
     assert "many.html" in good("view", "many.zarr")
 

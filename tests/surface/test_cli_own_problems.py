@@ -57,6 +57,14 @@ def test_problems_shows_a_problem_file():
         FREE.replace("moments = [0.9144, 1.098, 1.66]", "tensor = [[2.0, 0.1, 0.0], [0.1, 3.0, 0.0], [0.0, 0.0, 4.0]]")
     )
     assert re.search(r"inertia +\( 2,  0.1,  0\) +tensor", good("problems", "tilted.toml"))
+    facts = json.loads(good("problems", "tilted.toml", "--json"))
+    np.testing.assert_allclose(sorted(facts["moments"]), np.linalg.eigvalsh(facts["tensor"]), rtol=1e-14)
+
+
+def test_problems_shows_a_start_that_is_not_at_zero():
+    Path("late.toml").write_text(FREE.replace("[start]", "[start]\nt0 = 2.5"))
+    assert "t start        2.5" in good("problems", "late.toml")
+    assert "t start" not in good("problems", "mine.toml")
 
 
 def test_compare_takes_a_problem_file():

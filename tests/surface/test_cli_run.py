@@ -8,21 +8,16 @@ import pytest
 import polhode as ph
 from commands import good, polhode
 from polhode.config import problem_file
+from problem_texts import TOP
 
 pytestmark = pytest.mark.usefixtures("in_a_folder")
 
 STEPS = {"dt": ("-m", "imidm", "--dt", "0.01"), "tol": ("--tol", "1e-6"), "step_tol": ("--step-tol", "1e-6")}
 
-FILE = """
-[body]
-moments = [5.0, 5.0, 1.0]
-[field]
-name = "gravity"
-mgl = 20.0
-[start]
+FILE = f"""{TOP}
 omega = [0.0, 0.1, 10.0]
 [run]
-{run}
+{{run}}
 """
 
 

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import math
 import re
 import sys
 from collections import Counter
@@ -10,7 +11,9 @@ from pathlib import Path
 import pytest
 from tests.papers.test_reproduce import EXPECTED, F, H, P, U
 
+import polhode as ph
 from polhode.methods import citations
+from polhode.methods.families import dmv
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 TEXT = {name: " ".join((DOCS / f"{name}.md").read_text("utf-8").split()) for name in ("comparison", "paper")}
@@ -81,6 +84,14 @@ def test_the_paper_counts_the_verdicts():
     total = sum(counts.values(), Counter())
     assert f": {total['results']} results." in TEXT["paper"]
     assert f"{total[F]} of the {total[H] + total[P] + total[F] + total[U]} that we examined" in TEXT["paper"]
+
+
+def test_the_orders_of_the_paper_are_those_of_the_registry():
+    highest = max(method.order for method in ph.methods.values() if method.order < math.inf)
+    assert f"methods on the group, exact solutions | up to {highest} | yes |" in TEXT["paper"]
+    assert f"even orders up to {dmv.HIGHEST}," in TEXT["paper"]
+    number = len([method for method in ph.methods.values() if method.has_step])
+    assert f"more than {10 * ((number - 1) // 10)} published integrators" in TEXT["paper"]
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ COMPLETE = ("README", "cli")
 
 
 def prepared(folder):
-    """The files that a reader has: those of README, and a run that was killed."""
+    """The files that a reader has: a solid, a sweep, and a run that was killed."""
     reader_files(folder)
     ph.solve(ph.problems.fast_top(), "fem", dt=0.01, steps=20).save(folder / "killed.nc.partial.zarr")
 

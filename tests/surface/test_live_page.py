@@ -87,7 +87,7 @@ def test_it_plays_on_a_phone(browser: Any, tmp_path: Path) -> None:
 def test_bad_input(tmp_path: Path) -> None:
     with pytest.raises(ph.InputError, match="kind must be top or free; got 'disc'"):
         ph.view_live(tmp_path / "a.html", "disc")
-    with pytest.raises(ph.InputError, match="a page of the kind free has no mgl"):
+    with pytest.raises(ph.InputError, match="a free page has no slider 'mgl'"):
         ph.view_live(tmp_path / "a.html", "free", mgl=1.0)
     with pytest.raises(ph.InputError, match="I1 must be"):
         ph.view_live(tmp_path / "a.html", "free", I1=-1.0)

@@ -18,6 +18,7 @@ import polhode as ph
 from polhode import plots
 from polhode.analysis.convergence import Row
 from polhode.plots.sphere import path_on
+from polhode.plots.style import checked
 from polhode.run.poinsot import herpolhode_ring
 
 METHOD = ph.methods["imidm"]  # many tests share its programs
@@ -204,7 +205,7 @@ def test_settings_of_the_user_stay(sol):
 
 def test_suffix_of_a_picture():
     with pytest.raises(ph.InputError, match=r"\.png"):
-        plots.checked("a.txt")
+        checked("a.txt")
 
 
 # --- the free body ----------------------------------------------------------------------------------

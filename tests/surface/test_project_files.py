@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tools import site
+from tools import package_readme, site
 from tools.documents import command_lines
 
 import polhode as ph
@@ -36,6 +36,21 @@ def test_everything_locked_has_hashes_and_nothing_names_a_host():
         assert re.match(r"[\w.-]+==\S+", entry), entry
         assert re.search(r"--hash=sha256:[0-9a-f]{64}", entry), entry
     assert not re.search(r"https?:|index|file:|@", LOCK)
+
+
+def test_links_of_the_package_index_are_addresses_of_files_that_exist():
+    text = (ROOT / "README.md").read_text("utf-8")
+    shown = package_readme.absolute(text, "9.8.7")
+    links = re.findall(r"(!?)\[[^\]]*\]\(([^)\s]+)\)", shown)
+    assert all(link.startswith("https://") for _, link in links)
+    repository = PROJECT["project"]["urls"]["Source"]
+    own = {f"{repository}/blob/v9.8.7/": "", "https://raw.githubusercontent.com/polhode/polhode/v9.8.7/": "!"}
+    for base, mark in own.items():
+        paths = [link.removeprefix(base) for kind, link in links if kind == mark and link.startswith(base)]
+        assert paths
+        assert [path for path in paths if not (ROOT / path.partition("#")[0]).is_file()] == []
+    assert len(re.findall(r"/v9\.8\.7/", shown)) == len(re.findall(r"\]\((?!http)", text))
+    assert package_readme.absolute("[a](https://b.c) [d](#e)", "1") == "[a](https://b.c) [d](#e)"
 
 
 def needed(requirements):

@@ -1,8 +1,11 @@
 """What a user sees of the package: the names that `dir` shows, and the types that a type checker reads."""
 
+import importlib
+import inspect
 import re
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -21,6 +24,36 @@ def test_dir_shows_the_public_names_and_only_those():
     assert not [name for name in dir(ph) if name.startswith("_") and name != "__version__"]
     for name in set(dir(ph)) - {"jax"}:  # an extra
         assert getattr(ph, name) is not None
+
+
+MODULES = [name for name in ph.__all__ if isinstance(getattr(ph, name), types.ModuleType)] + ["extend", "problem_file"]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_public_modules_show_what_a_user_calls(name):
+    """`dir` is `__all__`: no submodule, and nothing that only the library itself uses."""
+    module = importlib.import_module(f"polhode.{name}")
+    shown = [word for word in dir(module) if not word.startswith("_")]
+    assert shown == sorted(module.__all__)
+    for word in shown:
+        value = getattr(module, word)
+        assert not isinstance(value, types.ModuleType) or name == "extend", "a submodule"
+        kernel = inspect.isfunction(value) and value.__name__.endswith(("_kernel", "_text"))
+        assert not kernel, "what the library compiles"
+        described = not callable(value) or bool(inspect.getdoc(value))
+        assert described, word
+
+
+def test_fields_are_the_built_in_ones_and_how_to_make_more():
+    makers = {"describe", "get", "keywords", "make", "names", "potential", "states", "torque", "Field", "FieldTemplate"}
+    others = {"heat_bath", "magnetic_field", "nose_hoover", "rotor"}  # not made by name, as in problem files
+    assert set(ph.fields.__all__) == makers | others | set(ph.fields.names())
+
+
+def test_every_plot_is_in_the_documentation():
+    page = (ROOT / "docs" / "pictures.md").read_text("utf-8")
+    missing = [name for name in ph.plots.__all__ if not name.endswith("Plots") and f"ph.plots.{name}" not in page]
+    assert not missing
 
 
 def test_every_name_that_the_documentation_uses_is_shown():

@@ -301,7 +301,7 @@ def test_long_runs_are_thinned(tmp_path: Path) -> None:
 def test_bad_input(flip: ph.Trajectory, tmp_path: Path) -> None:
     with pytest.raises(ph.InputError, match=r"must end in \.html; got .*spin\.png"):
         flip.view(tmp_path / "spin.png")
-    with pytest.raises(ph.InputError, match="there is no folder"):
+    with pytest.raises(ph.InputError, match="does not exist; create it first"):
         flip.view(tmp_path / "none" / "spin.html")
     flip.view(tmp_path / "spin.html")
     with pytest.raises(ph.InputError, match=r"spin\.html exists"):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import polhode as ph
-from polhode.analysis import checks, measurements
+from polhode.analysis import checks, generic_problems
 from polhode.numbers import floats
 from polhode.numbers.multiprecision import number
 from polhode.numbers.primitives import where
@@ -114,7 +114,9 @@ TENSOR = [[1.2, 0.1, -0.2], [0.1, 0.9, 0.05], [-0.2, 0.05, 1.5]]
 def test_energy_is_kept_in_50_digits(inertia, method):
     """A corner of the potential is passed too; spheres, symmetric bodies and bodies in axes of their own."""
     problem = ph.Problem(ph.Body(inertia), rough(0.7, -0.4), omega=[1.8, 0.4, -0.9], attitude=[0.6, 0.0, 0.8, 0.0])
-    assert np.abs(energies(problem, method, 0.25, 6, 50)).max() < 1e-47
+    with pytest.warns(ph.ResultWarning, match="the order is lost at a jump; use another one-step method"):
+        change = energies(problem, method, 0.25, 6, 50)
+    assert np.abs(change).max() < 1e-47
 
 
 @pytest.mark.parametrize("name", ["slow_top", "soft_wall"])
@@ -150,7 +152,7 @@ def test_with_a_linear_potential_it_is_akw():
 @pytest.mark.parametrize("dt", [1e-9, 1e-3, 0.1])
 def test_near_rest(omega, dt):
     """Increments far below round-off of the attitude: finite, and close to the exact acceleration."""
-    problem = ph.Problem(ph.Body([0.6, 0.8, 1.0]), measurements.hills(0.7, -0.4), omega=omega)
+    problem = ph.Problem(ph.Body([0.6, 0.8, 1.0]), generic_problems.hills(0.7, -0.4), omega=omega)
     method = ph.methods["dg2"]
     y, system = problem.kernel_data(float)
     torque = integrator.torque_kernel(problem, floats.number, method)
@@ -161,6 +163,7 @@ def test_near_rest(omega, dt):
     assert max(abs(x) for x in m) > 0.1 * dt
 
 
+@pytest.mark.filterwarnings("ignore:rough has conditions on the state")
 @pytest.mark.slow
 def test_all_ways_to_run_agree():
     """Six steps, compiled, in lanes and in 20 digits: apart by round-off."""
@@ -180,7 +183,7 @@ def test_gradients_of_a_run():
     body, start = ph.Body([0.6, 0.8, 1.0]), [0.8, 0.4, -0.2]
 
     def made(a):
-        return ph.Problem(body, measurements.hills(a, -0.4), omega=start)
+        return ph.Problem(body, generic_problems.hills(a, -0.4), omega=start)
 
     def end(a):
         return ph.solve(made(a), "dg2", dt=0.1, steps=4, digits=40).mp.momentum[-1][1]
@@ -194,18 +197,19 @@ def test_gradients_of_a_run():
         assert jax.grad(lambda a: run(params={"a": a})[1][1])(0.7) == pytest.approx(slope, rel=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:rough has conditions on the state")
 @pytest.mark.usefixtures("plain_first")
 def test_the_stepper_tells_potentials_apart():
     """Two potentials with one stepper: each with its own mean torque."""
     stepper = ph.stepper(ph.Body([0.6, 0.8, 1.0]), "dg2", 0.1)
     state = ((1.0, 0.0, 0.0, 0.0), (0.3, 0.2, -0.4))
-    for field in (measurements.hills(0.7, -0.4), rough(0.7, -0.4)):
+    for field in (generic_problems.hills(0.7, -0.4), rough(0.7, -0.4)):
         problem = ph.Problem(ph.Body([0.6, 0.8, 1.0]), field, momentum=state[1])
         expected = ph.solve(problem, "dg2", dt=0.1, steps=1).momentum[-1]
         assert stepper.step(state, field).momentum == pytest.approx(expected, abs=1e-15)
 
 
 def test_a_torque_without_potential_is_refused():
-    problem = ph.Problem(ph.Body([0.6, 0.8, 1.0]), measurements.stir(0.7), omega=[1.0, 0.2, 0.3])
+    problem = ph.Problem(ph.Body([0.6, 0.8, 1.0]), generic_problems.stir(0.7), omega=[1.0, 0.2, 0.3])
     with pytest.raises(ph.InputError, match="dg2 takes at most a field of kind 'potential'"):
         ph.solve(problem, "dg2", dt=0.1, steps=1)

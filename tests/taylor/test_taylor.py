@@ -115,8 +115,8 @@ def test_axes_of_the_users_only_rename_the_motion() -> None:
     """A tensor with principal moments 2, 3, 4 and axes at 45 degrees, against the same body straight."""
     tensor = [[2.5, 0.5, 0], [0.5, 2.5, 0], [0, 0, 4]]
     a = turn((0, 0, 1), -mpmath.pi / 4)  # principal to user axes: e1 becomes (1, -1, 0)/sqrt(2), of moment 2
-    tilted = ph.Problem(ph.Body(tensor), ph.problems.gravity(3.0), momentum=[1, 2, -1])
-    straight = ph.Problem(ph.Body([2, 3, 4]), ph.problems.gravity(3.0), momentum=[0, 0, 0])
+    tilted = ph.Problem(ph.Body(tensor), ph.fields.gravity(3.0), momentum=[1, 2, -1])
+    straight = ph.Problem(ph.Body([2, 3, 4]), ph.fields.gravity(3.0), momentum=[0, 0, 0])
     q, m = start(tilted)
     q_end, m_end = reference.flow(straight, 2, state=(mul(q, a), rotate(conj(a), m)))
     assert gap(reference.flow(tilted, 2), (mul(q_end, conj(a)), rotate(a, m_end))) <= EXACT
@@ -248,7 +248,7 @@ def test_case_of_the_dmv10_driver() -> None:
 def test_third_top_of_simo_and_wong() -> None:
     """Tilt 0.05, spin 50: energy and the axis R e3 at t = 1 and 10 to the printed digits."""
     tilt = (math.cos(0.025), math.sin(0.025), 0.0, 0.0)
-    problem = ph.Problem(ph.Body([5, 5, 1]), ph.problems.gravity(20.0), attitude=tilt, omega=[0, 0, 50])
+    problem = ph.Problem(ph.Body([5, 5, 1]), ph.fields.gravity(20.0), attitude=tilt, omega=[0, 0, 50])
     assert agrees(energy(problem, start(problem)), "1269.9750052079")
     one = reference.flow(problem, 1, 12)
     ten = reference.flow(problem, 9, 12, t=1, state=one)

@@ -26,22 +26,11 @@ from ..physics.fields.kernels import formula_kernel
 from ..physics.problem import Problem
 from ..run.integrator import start, torque_kernel
 from .cubature import degree_7
+from .generic_problems import ALL_STARTS, FRICTION, KT, generic
 from .gibbs import IN_POTENTIAL, at_start, attitudes
-from .measurements import (
-    ALL_STARTS,
-    EXACT,
-    FINE_STEPS,
-    FRICTION,
-    KT,
-    LARGE_STEP,
-    LOCAL_STEPS,
-    distance,
-    fifty,
-    generic,
-    largest,
-)
 from .noise import SLOPE_TOLERANCE, Driven, Given, repeated, slope_of_expectation
 from .polynomials import Polynomial
+from .setting import EXACT, FINE_STEPS, LARGE_STEP, LOCAL_STEPS, distance, fifty, largest
 
 VERY_SHORT_STEPS = (2**-17, 2**-18)
 

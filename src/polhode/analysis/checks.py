@@ -2,7 +2,7 @@
 
 A declared property must hold to round-off or at the measured order; a property that is not declared must visibly
 fail. "Exact" and "not exact" lie thirty decades apart, so no threshold here needs tuning. Every check measures on
-all generic starts of `measurements.py`, unless fewer are passed.
+all starts of `generic_problems.py`, unless fewer are passed.
 
 A method with noise is measured in a heat bath, with its random numbers; its orders without friction and noise. A
 method with a chain is measured with a thermostat; its orders refer to the motion of body and chain (`extended`).
@@ -22,6 +22,7 @@ from ..methods import NEEDS, Method, methods, record
 from ..methods.queries import DiscreteGradient, FieldQuery, Torque, TorqueAndCorrector
 from ..methods.record import CONSERVABLE, ENDS, TOP
 from ..numbers.multiprecision import number
+from ..run.integrator import torque_kernel
 from . import extended, gibbs, noise
 from .backward_error import Mechanics, corrections
 from .brownian import check_overdamped_measure, check_overdamped_order, check_overdamped_weak_order
@@ -38,41 +39,34 @@ from .construction import (
 )
 from .defect_formula import defect_formula_error, defect_parts
 from .exact_top import check_exact_top
+from .generic_problems import ALL_STARTS, FIELDS, FLAT, LINEAR, STARTS, Which, generic, hills, stir
 from .measurements import (
-    ALL_STARTS,
-    DIGITS,
-    EXACT,
-    FIELDS,
-    FINE_STEPS,
-    FLAT,
-    LARGE_STEP,
-    LARGER_STEP,
-    LINEAR,
-    LOCAL_STEPS,
-    STARTS,
-    VISIBLE,
-    Setting,
-    Which,
     asymmetry,
     axial_momentum,
     changes,
-    distance,
-    fifty,
     frame_dependence,
-    generic,
-    hills,
     implicit_stages,
     increment_error,
     invariants,
-    largest,
     measurable,
     measured_order,
     node_changes,
     poisson_defect,
-    stir,
     symplectic_defect,
-    torque_kernel,
     torque_points,
+)
+from .setting import (
+    DIGITS,
+    EXACT,
+    FINE_STEPS,
+    LARGE_STEP,
+    LARGER_STEP,
+    LOCAL_STEPS,
+    VISIBLE,
+    Setting,
+    distance,
+    fifty,
+    largest,
 )
 
 __all__ = [

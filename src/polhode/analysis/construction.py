@@ -15,7 +15,9 @@ from ..methods.queries import VECTOR, DiscreteGradient, FieldQuery, HeatBath
 from ..numbers.exact import converted
 from ..numbers.multiprecision import number
 from ..numbers.philox import normals
-from .measurements import LARGE_STEP, Setting, Which, distance, exact_flow, fifty, first_step
+from .generic_problems import Which
+from .measurements import first_step
+from .setting import LARGE_STEP, Setting, distance, exact_flow, fifty
 
 CHANGE = mpmath.mpf(10) ** -15
 """Size of a change in the field's answer, small enough for every solver to follow."""

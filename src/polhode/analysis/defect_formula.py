@@ -11,7 +11,9 @@ from ..kernels.so3 import conj, cross, dot, mul, norm, scale, sub
 from ..methods import Method
 from ..methods.combinators.compose import whole
 from ..numbers.multiprecision import number
-from .measurements import LARGE_STEP, NUDGE, Setting, Which, fifty, largest, nudged, slopes, two_form
+from .generic_problems import Which
+from .measurements import NUDGE, nudged, slopes, two_form
+from .setting import LARGE_STEP, Setting, fifty, largest
 
 
 def _rotation_vector(start: Any, end: Any) -> Any:

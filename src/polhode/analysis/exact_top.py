@@ -15,8 +15,10 @@ from ..physics.body import Body
 from ..physics.fields import potential
 from ..physics.problem import Problem
 from ..run.exact import top_at_steps
-from .measurements import DIGITS, EXACT, FIELDS, LARGE_STEP, STARTS, distance, fifty, generic, invariants
+from .generic_problems import FIELDS, STARTS, generic
+from .measurements import invariants
 from .reference import flow
+from .setting import DIGITS, EXACT, LARGE_STEP, distance, fifty
 
 
 @potential

@@ -1,4 +1,4 @@
-"""Checks of methods with a chain of Nosé and Hoover, in 50 digits: the motion of body and chain together.
+"""Checks of methods with a Nosé-Hoover chain, in 50 digits: the motion of body and chain together.
 
 With y = (R, Pi, eta, v), f degrees of freedom and the potential U,
 
@@ -24,27 +24,9 @@ from ..methods.combinators.nose_hoover import chain_states
 from ..methods.queries import ChainStart
 from ..numbers.multiprecision import number
 from ..run.integrator import torque_kernel
-from .measurements import (
-    ALL_STARTS,
-    EXACT,
-    FINE_STEPS,
-    KT,
-    LARGE_STEP,
-    LINEAR,
-    LOCAL_STEPS,
-    NUDGE,
-    TAU,
-    VISIBLE,
-    Setting,
-    Which,
-    chain_start,
-    distance,
-    fifty,
-    generic,
-    invariants,
-    nudged,
-    tangent,
-)
+from .generic_problems import ALL_STARTS, KT, LINEAR, TAU, Which, chain_start, generic
+from .measurements import NUDGE, invariants, nudged, tangent
+from .setting import EXACT, FINE_STEPS, LARGE_STEP, LOCAL_STEPS, VISIBLE, Setting, distance, fifty
 
 SLOPE_TOLERANCE = 0.1
 """Measured orders within this distance of a whole number count as that number."""

@@ -1,6 +1,6 @@
 """Verification of the declared invariant measure of a method with noise, in 50 digits.
 
-The order k of the invariant measure is that of the integral of E f(step) - f over the distribution of Gibbs,
+The order k of the invariant measure is that of the integral of E f(step) - f over the Gibbs distribution,
 exp(-H/kT), which goes as h^(k + 1). The integral is a cubature in the normal numbers of the momentum and of the step
 and in the attitudes; it shows orders below `MOST_VISIBLE`. Above, the order is that of the step without friction and
 noise, which must keep the density: -(H1 - H0)/kT + log det J goes as h^(k + 1), or is zero for an exact measure.
@@ -28,25 +28,10 @@ from ..physics.fields import gravity, heat_bath
 from ..physics.problem import Problem
 from ..run.integrator import torque_kernel
 from .cubature import Rule, degree_1, degree_3, degree_5, degree_7
-from .measurements import (
-    ALL_STARTS,
-    EXACT,
-    FINE_STEPS,
-    FRICTION,
-    KT,
-    LARGE_STEP,
-    LOCAL_STEPS,
-    NUDGE,
-    STARTS,
-    Setting,
-    distance,
-    fifty,
-    invariants,
-    largest,
-    nudged,
-    slopes,
-)
+from .generic_problems import ALL_STARTS, FRICTION, KT, STARTS
+from .measurements import NUDGE, invariants, nudged, slopes
 from .noise import SLOPE_TOLERANCE, Given
+from .setting import EXACT, FINE_STEPS, LARGE_STEP, LOCAL_STEPS, Setting, distance, fifty, largest
 
 MGL = 0.4
 """Strength of the potential U = mgl R33."""
@@ -58,7 +43,7 @@ FREE, IN_POTENTIAL = "free", "linear"
 """Kinds of field for the free body and for a potential linear in R."""
 
 
-# --- points of the distribution of Gibbs ------------------------------------------------------------
+# --- points of the Gibbs distribution ------------------------------------------------------------
 
 
 @functools.cache
@@ -128,7 +113,7 @@ def seen_from_above(R: Any, m: Any) -> Any:
 
 
 def measure_defect(method: Method, kind: str, h: Any, which: int) -> Any:
-    """Integral of E f(step) - f over the distribution of Gibbs, for the free body or in the potential mgl R33.
+    """Integral of E f(step) - f over the Gibbs distribution, for the free body or in the potential mgl R33.
 
     The coefficient of h^k in E f(step) is a polynomial of (R, Pi) and the normal numbers whose degree is at most k more
     than that of f, 2. So the integral is exact up to h^3.
@@ -206,7 +191,7 @@ def sums_of_three_squares() -> Iterator[tuple[Any, Any]]:
 
 @fifty
 def bath_defect(method: Method, which: int = 0) -> Any:
-    """How much friction and noise alone change the distribution of Gibbs, for a thermostat that rescales the momentum.
+    """How much friction and noise alone change the Gibbs distribution, for a thermostat that rescales the momentum.
 
     A step over almost no time that has the memory of a long one consists of them. The direction of the momentum must
     stay, and the means of powers of the kinetic energy.

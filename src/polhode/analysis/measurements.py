@@ -1,8 +1,5 @@
 """Measured properties of a method, in 50 digits: order, defects of symmetry and structure, cost.
 
-The problems are generic: three different moments, no zero or equal components, torques neither linear nor
-constant. `LINEAR` and `FLAT` are the degenerate bodies that some methods cannot integrate.
-
 Several measurements start with the same steps. `first_step` and `neighbours` compute each of them once.
 """
 
@@ -10,215 +7,30 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import mpmath
 
-from ..kernels.loops import is_valid
 from ..kernels.so3 import add, conj, cross, dot, exp, mul, norm, rotate, scale, sub, times, unit
-from ..kernels.state import collapse, compensate, with_memory
+from ..kernels.state import collapse, compensate
 from ..methods import CONSERVABLE, Method
-from ..methods.combinators.compose import whole
 from ..methods.queries import VECTOR, DiscreteGradient, TorqueGradient
 from ..numbers.dispatch import solve_listener
 from ..numbers.multiprecision import number
-from ..physics.body import Body
-from ..physics.fields import heat_bath, nose_hoover, potential, torque
 from ..physics.problem import Problem
-from ..run.integrator import torque_kernel
-
-DIGITS = 50
-EXACT = mpmath.mpf(10) ** -44
-"""A difference below this is round-off of 50 digits, amplified at most a million times."""
-VISIBLE = mpmath.mpf(10) ** -22
-"""A difference above this is a property of the method."""
-LOCAL_STEPS = (2**-7, 2**-8)
-"""Step sizes for measuring the order from local errors: the next order changes the slope by a few times 2^-8."""
-FINE_STEPS = (2**-12, 2**-13)
-"""Finer step sizes, for a leading error term that is small by accident: here the next term is below it."""
-LARGE_STEP = 2**-3
-"""Step size for the other checks: large, so that defects are visible."""
-LARGER_STEP = 2**-1
-"""Larger step size, for methods of high order whose defects would be too small."""
-
-
-# --- generic problems -------------------------------------------------------------------------------
-
-
-@potential
-def hills(R: Any, a: Any, b: Any) -> Any:
-    """A potential that is neither linear nor symmetric."""
-    return a * R[2][2] * R[0][1] + b * R[1][0] ** 2 + (a - b) * R[2][1] ** 3
-
-
-@potential
-def linear(R: Any, a: Any, b: Any, c: Any) -> Any:
-    """A potential linear in R, with no symmetry."""
-    return a * R[2][2] + b * R[0][1] + c * R[2][0]
-
-
-@torque(frame="space")
-def push(t: Any, R: Any, a: Any) -> Any:
-    """A torque of time and attitude without a potential."""
-    return (a * R[0][2] * t, R[1][1] * R[2][0] - a * t * t, R[2][2] * R[0][0] + a)
-
-
-@torque
-def stir(t: Any, R: Any, omega: Any, a: Any) -> Any:
-    """A torque of time, attitude and angular velocity."""
-    return (
-        a * omega[1] * omega[2] - omega[0] / 3 + R[0][1] * t,
-        R[2][2] * omega[0] - a * omega[1] / 4,
-        a * R[1][2] - omega[2] * omega[0] / 5,
-    )
-
-
-STARTS: tuple[dict[str, Any], ...] = (
-    {"inertia": (0.6, 0.8, 1.0), "attitude": (0.8, 0.4, 0.2, -0.4), "momentum": (1.8, 0.4, -0.9), "t0": 0.25},
-    {"inertia": (1.9, 0.7, 1.4), "attitude": (0.5, -0.5, 0.1, 0.7), "momentum": (-0.7, 1.1, 0.6), "t0": -0.375},
-    {"inertia": (3.0, 2.0, 4.5), "attitude": (0.1, 0.7, 0.5, 0.5), "momentum": (2.1, -1.7, 3.2), "t0": 0.5},
+from .generic_problems import Which
+from .setting import (
+    DIGITS,
+    EXACT,
+    LARGE_STEP,
+    LOCAL_STEPS,
+    Setting,
+    distance,
+    exact_flow,
+    fifty,
+    largest,
 )
-"""Generic starts. The axis of the intermediate moment is the second, the third, and the first. The first two bodies
-rotate about the axis of their smallest moment; the last, near the separatrix, about that of its largest."""
-ALL_STARTS = tuple(range(len(STARTS)))
-Which = int | str
-"""A generic start by its index, or a degenerate one by its name."""
-
-
-def _placed(values: tuple[float, ...], axis: int) -> tuple[float, ...]:
-    """The values permuted cyclically so that the last one is at this axis."""
-    return tuple(values[(i - axis - 1) % 3] for i in range(3))
-
-
-LINEAR: dict[str, dict[str, Any]] = {
-    f"linear, axis {k + 1}, momentum {m}": STARTS[1]
-    | {"inertia": _placed((1.3, 1.3, 0.0), k), "momentum": _placed(m, k)}
-    for k in range(3)
-    for m in ((0.9, -1.2, 0.0), (2.3, 0.7, 0.0))
-}
-"""Linear bodies (zero moment about one axis, and no momentum there)."""
-FLAT: dict[str, dict[str, Any]] = {
-    f"flat, normal {k + 1}": STARTS[0] | {"inertia": _placed((0.75, 1.25, 2.0), k)} for k in range(3)
-}
-"""Flat bodies: the moment about the normal is the sum of the others."""
-DEGENERATE = LINEAR | FLAT
-
-
-FIELDS: dict[str, Callable[[], Any]] = {
-    "free": lambda: None,
-    "potential": lambda: hills(0.7, -0.4),
-    "linear": lambda: linear(0.8, 0.3, -0.5),
-    "attitude": lambda: push(0.6),
-    "velocity": lambda: stir(0.7),
-}
-
-
-KT = 0.75
-FRICTION = ((0.9, 0.2, -0.1), (0.2, 1.3, 0.3), (-0.1, 0.3, 0.7))
-"""Temperature and friction tensor of the heat bath of methods with noise."""
-
-
-TAU = 0.625
-"""Time constant of the thermostat of methods with a chain."""
-
-
-def chain_start(links: int) -> Any:
-    """Positions and velocities of a generic chain."""
-    return [[(3 * k + 1) / 8 - 0.5 for k in range(links)], [0.75 - 0.5 * k + (k % 2) / 4 for k in range(links)]]
-
-
-@functools.cache
-def generic(kind: str, which: Which = 0, bath: bool = False, links: int = 0) -> Problem:
-    """A generic problem with this kind of field, and with a heat bath or a thermostat of some links if asked for."""
-    start, field = DEGENERATE[which] if isinstance(which, str) else STARTS[which], FIELDS[kind]()
-    if bath or links:
-        more = nose_hoover(KT, TAU, chain_start(links)) if links else heat_bath(kT=KT, friction=FRICTION)
-        field = more if field is None else field + more
-    q = start["attitude"]
-    length = math.sqrt(sum(x * x for x in q))
-    return Problem(
-        Body(start["inertia"]), field, attitude=[x / length for x in q], momentum=start["momentum"],
-        t0=start["t0"],
-    )  # fmt: skip
-
-
-@functools.cache
-def exact_flow(kind: str, which: Which, h: float) -> Any:
-    """The exact solution of a generic problem after the time h."""
-    from .reference import flow
-
-    return flow(generic(kind, which), h, digits=DIGITS)
-
-
-def fifty(check: Callable[..., Any]) -> Callable[..., Any]:
-    """Run a check with 50 digits."""
-
-    @functools.wraps(check)
-    def run(*args: Any, **named: Any) -> Any:
-        with mpmath.workdps(DIGITS + 5):
-            return check(*args, **named)
-
-    return run
-
-
-class Setting:
-    """A method on a generic problem, in 50 digits: state, system, torque and step."""
-
-    def __init__(self, method: Method, kind: str, which: Which = 0, repeated: bool = False, bath: bool = True) -> None:
-        """With `repeated`, use the repeated step of a processed method, without its processors.
-
-        A method with noise is in a heat bath; without `bath` it is not, so that it has neither friction nor noise. A
-        method with a chain has a thermostat.
-        """
-        links = 0 if method.thermostat is None else method.thermostat.links
-        self.problem = generic(kind, which, bath and method.noise is not None, links)
-        self.y, self.system = self.problem.kernel_data(number)
-        self.torque = torque_kernel(self.problem, number, method)
-        self.t = number(self.problem.t0)
-        self.kernel = (method.build if repeated else whole(method))(number)
-        self.method, self.repeated, self.which = method, repeated, which
-
-    def initial_state(self, h: Any, torque: Any = None) -> Any:
-        """The initial state for steps of h: with zero low parts, or with the memory filled."""
-        if not (self.repeated and self.method.memory):
-            return self.y
-        y, before = with_memory(self.method.memory)(self.y), self.method.before
-        return before(number)(number(h), self.t, y, self.system, torque or self.torque)[0] if before else y
-
-    def step(self, h: Any, t: Any = None, y: Any = None, torque: Any = None) -> Any:
-        """Make one step, which must succeed. A repeated step retains its memory."""
-        y, t = self.initial_state(h) if y is None else y, self.t if t is None else t
-        y = compensate(y) if self.method.compensated else y
-        new, residual = self.kernel(number(h), t, y, self.system, torque or self.torque)
-        if not is_valid(new, residual):
-            raise ArithmeticError(
-                f"a step of {h} was not solved in {DIGITS} digits: residual {mpmath.nstr(residual, 3)}"
-            )
-        return new if self.repeated and self.method.memory else collapse(new)
-
-    def timed_step(self, h: Any) -> Any:
-        """Make one step; return the state and the time it covers."""
-        if not self.method.has_own_time:
-            return self.step(h), h
-        new = self.step(h)
-        return collapse(new), new[2][0] + new[2][1] - self.t
-
-
-def largest(values: Iterable[Any]) -> Any:
-    """The largest number; NaN if one of them is NaN (with `max` that depends on the order)."""
-    found = list(values)
-    undefined = [value for value in found if mpmath.isnan(value)]
-    return undefined[0] if undefined else max(found)
-
-
-def distance(a: Any, b: Any) -> Any:
-    """Largest difference between the components of two states."""
-    return largest(abs(x - y) for u, v in zip(a, b, strict=True) for x, y in zip(u, v, strict=True))
-
-
-# --- steps shared by several measurements -----------------------------------------------------------
-
 
 NUDGE = mpmath.mpf(10) ** -14
 """Step of the central differences; their error is its square."""
@@ -241,9 +53,6 @@ def neighbours(method: Method, kind: str, which: Which, h: float, direction: int
     setting = _setting(method, kind, which)
     up, down = (setting.step(h, y=nudged(setting.y, direction, s * NUDGE)) for s in (1, -1))
     return up, down
-
-
-# --- measurements -----------------------------------------------------------------------------------
 
 
 @fifty

@@ -32,21 +32,9 @@ from ..numbers.philox import normals
 from ..physics.fields.kernels import formula_kernel
 from ..physics.problem import Problem
 from .cubature import degree_7
-from .measurements import (
-    ALL_STARTS,
-    EXACT,
-    FINE_STEPS,
-    FRICTION,
-    KT,
-    LARGE_STEP,
-    LOCAL_STEPS,
-    Setting,
-    distance,
-    fifty,
-    generic,
-    largest,
-)
+from .generic_problems import ALL_STARTS, FRICTION, KT, generic
 from .polynomials import Polynomial
+from .setting import EXACT, FINE_STEPS, LARGE_STEP, LOCAL_STEPS, Setting, distance, fifty, largest
 
 SLOPE_TOLERANCE = 0.1
 

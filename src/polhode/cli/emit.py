@@ -30,14 +30,16 @@ def emit_command(
     ] = None,
     to: Annotated[str, typer.Option(help="The language: c, c++, cuda, rust, javascript, wgsl.")] = "c",
     name: Annotated[str, typer.Option(help="Prefix of the functions.")] = "polhode",
-    dt: Annotated[float | None, typer.Option(help="Step of the self-test (default: 0.05 radians).")] = None,
+    dt: Annotated[
+        float | None, typer.Option(help="Step of the self-test (default: a rotation by 0.05 radians).")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write to this file instead of stdout.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     allow_code: Annotated[
         bool, typer.Option("--allow-code", help="Allow a problem file to run the Python files it names.")
     ] = False,
 ) -> None:
-    """Print one step of a method as source text in another language, without dependencies and with a self-test."""
+    """Print one step of a method as source code in another language, without dependencies and with a self-test."""
     from ..translate.api import emit
 
     if out is not None:

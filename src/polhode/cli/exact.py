@@ -80,13 +80,13 @@ def _times(problem: Problem, t: float | None, times: str | None, samples: int | 
 
     if times is not None:
         if t is not None or samples is not None:
-            raise InputError("--times already says at which times; remove --t and --samples")
+            raise InputError("--times already gives the times; remove --t and --samples")
         return numbers("--times", times)
     end = t if t is not None else problem.t_end if problem.t_end is not None else problem.t0
     if samples is None:
         return [end]
     if whole_number("samples", samples) < 2:
-        raise InputError("--samples must be at least 2, the start and the end; got 1")
+        raise InputError("--samples must be at least 2 (start and end); got 1")
     return [float(x) for x in np.linspace(problem.t0, end, samples)]
 
 

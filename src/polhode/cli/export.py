@@ -42,7 +42,7 @@ def export_command(
     body: Annotated[int | None, typer.Option(help="Of an ensemble, only this body, counting from 0.")] = None,
     speed: Annotated[float | None, typer.Option(help="Film, scene: units of time per second.")] = None,
     seconds: Annotated[float | None, typer.Option(help="Film, scene: longest duration (film: 12).")] = None,
-    fps: Annotated[int, typer.Option(help="Film: pictures per second.")] = RATE,
+    fps: Annotated[int, typer.Option(help="Film: frames per second.")] = RATE,
     size: Annotated[tuple[int, int], typer.Option(help="Film: width and height in pixels.")] = SIZE,
     mesh: Annotated[Path | None, typer.Option(help="Film, scene: draw this mesh (.stl, .obj, .ply).")] = None,
     option: Annotated[
@@ -55,7 +55,7 @@ def export_command(
     place = _place(source, path, to)
     if to in FILMS or (to is None and place.suffix.lower() in SUFFIXES):
         if given:
-            raise InputError("--option is for the formats of other programs; films have --speed, --seconds and --fps")
+            raise InputError("--option is for formats of other programs; for films use --speed, --seconds and --fps")
         _film(source, place, to, body, mesh, overwrite, speed=speed, seconds=seconds, fps=fps, size=size)
         return
     if speed is not None or seconds is not None or mesh is not None:
@@ -76,14 +76,14 @@ def _film(
 ) -> None:
     """Write a run as a film or a moving scene."""
     if to is not None and place.suffix.lower() != f".{to}":
-        raise InputError(f"--to {to} does not fit the name {place}; leave one of them out")
+        raise InputError(f"--to {to} does not match the name {place}; remove one of them")
     sol = trajectory_in(source) if body is None else _chosen(trajectory_store.load(source), body)
     made = animate(sol, place, body=None if mesh is None else Body.from_mesh(mesh), overwrite=overwrite, **how)
     typer.echo(f"written       {made}")
 
 
 def _place(source: Path, path: Path | None, to: str | None) -> Path:
-    """The new file; with a format and no name, it stands beside the source."""
+    """The new file; with a format and no name, it is next to the source."""
     if path is not None:
         return path
     if to not in SUFFIX_OF:

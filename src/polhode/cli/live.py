@@ -23,7 +23,7 @@ def live_command(
     show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing page.")] = False,
 ) -> None:
-    """Write a page for teaching: sliders for the body and its start, with the motion computed in the page."""
+    """Write a page for teaching, with sliders for the body and its initial state; the browser computes the motion."""
     from ..viewer.live import view_live
 
     page = view_live(out or Path(f"live_{kind}.html"), kind, method=method, t_end=t_end, overwrite=overwrite)

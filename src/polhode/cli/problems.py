@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from ..methods.record import formatted
@@ -52,7 +53,7 @@ def _facts(problem: Problem, description: str) -> dict[str, Any]:
     return {
         "name": problem.name,
         "description": description,
-        "inertia": problem.body.inertia.diagonal(),
+        "moments": problem.body.moments,
         "tensor": problem.body.inertia,
         "field": repr(problem.field) if problem.field else None,
         "needs": problem.needs,
@@ -73,8 +74,8 @@ def _good_to(error: float | None) -> str:
 def _show(facts: dict[str, Any]) -> None:
     typer.secho(facts["name"], bold=True)
     typer.echo(facts["description"])
-    if (facts["tensor"] == [[x if i == j else 0.0 for j in range(3)] for i, x in enumerate(facts["inertia"])]).all():
-        typer.echo(f"moments       {vector(facts['inertia'])}   of inertia, about the axes of the body")
+    if (facts["tensor"] == np.diag(facts["moments"])).all():
+        typer.echo(f"moments       {vector(facts['moments'])}   of inertia, about the axes of the body")
     else:
         for i, row in enumerate(facts["tensor"]):
             typer.echo(f"{'' if i else 'inertia':<14}{vector(row)}{'' if i else '   tensor, in the axes of the body'}")
@@ -82,6 +83,8 @@ def _show(facts: dict[str, Any]) -> None:
     typer.echo(f"quaternion    {vector(facts['quaternion'])}   at the start; body to space, scalar first (w, x, y, z)")
     typer.echo(f"omega         {vector(facts['omega'])}   at the start; body frame")
     typer.echo(f"energy         {facts['energy']:.12g}")
+    if facts["t0"]:
+        typer.echo(f"t start        {formatted(facts['t0'])}")
     typer.echo(f"t end          {'-' if facts['t_end'] is None else formatted(facts['t_end'])}")
     if facts["reference_error"] is not None:
         typer.echo(f"reference accurate to {_good_to(facts['reference_error'])}: {facts['reference_source']}")

@@ -287,11 +287,11 @@ def new_picture(path: Path | None, overwrite: bool) -> Path | None:
     """The path of a picture, if it may be written."""
     if path is None:
         return None
-    from .. import plots
+    from ..plots.style import checked
 
     if path.exists() and not overwrite:
         raise InputError(f"{path} exists; choose another name or use --overwrite")
-    return plots.checked(path)
+    return checked(path)
 
 
 def new_table(path: Path | None, overwrite: bool) -> Path | None:

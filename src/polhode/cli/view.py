@@ -52,11 +52,11 @@ def view_command(
     target = out or files[0].with_suffix(".html")
     if isinstance(found, Ensemble):
         if len(files) > 1 or mesh is not None:
-            raise InputError(f"{files[0]} holds an ensemble; it is shown alone, without --mesh")
+            raise InputError(f"{files[0]} holds an ensemble, which is shown alone; remove the other files and --mesh")
         page = found.view(target, together=True, colour=colour, title=title, overwrite=overwrite)
     else:
         if colour is not None:
-            raise InputError("--colour is for an ensemble")
+            raise InputError("--colour is only for ensembles; remove it")
         body = None if mesh is None else Body.from_mesh(mesh)
         sols = [trajectory_in(file, allow_code) for file in files]
         page = view(sols, target, body=body, title=title, overwrite=overwrite)

@@ -18,22 +18,12 @@ from numba.extending import register_jitable
 
 from ..errors import InputError
 from ..kernels.loops import ROTATION, StateSpace, stepping, with_states, write_timed_row
-from ..physics.observers.statistics import Watch
+from ..kernels.sampled import sampling
+from ..physics.observers.statistics import Watch, same_system
 from . import numba_target
 from .batch.fixed_step import states_of, watched
-from .batch.layout import (
-    COLUMNS_OF_DATA,
-    INERTIA,
-    INVERSE,
-    PARAMETERS,
-    STATE,
-    Sizes,
-    hand_all_over,
-    inner,
-    lay_out,
-    padded,
-    sizes,
-)
+from .batch.layout import Sizes, hand_all_over, inner, lay_out, padded, sizes
+from .batch.places import COLUMNS_OF_DATA, INERTIA, INVERSE, PARAMETERS, STATE
 from .clock import counted
 
 THREADS = 128
@@ -132,6 +122,9 @@ def loop(
     clock: bool = False,
     watch: Watch | None = None,
     kept: int = 0,
+    system_of: Callable[..., Any] = same_system,
+    sample: Callable[..., Any] | None = None,
+    steps_per_sample: Callable[..., Any] | None = None,
 ) -> Any:
     """The run of one chunk, a kernel of numba-cuda; `start` makes a state from (q, m).
 
@@ -139,13 +132,19 @@ def loop(
     k of `data` and writes its i-th output state to ``rows[i, :, k]``. If a step fails, ``failed[k]`` gets its number,
     counting from 1, and the last row of that body its last good state; rows between are NaN.
     With statistics there is one row: the last state and the accumulated numbers. A tangent, or the first `kept` numbers
-    in the memory of the method, are written after the state (with a `clock`, its time).
+    in the memory of the method, are written after the state (with a `clock`, its time). `system_of` is the system that
+    statistics read (`Watch.state_space`). With a controller, `sample` is the kernel of a sample, and
+    ``steps_per_sample(h, system)`` the number of steps in a period.
     """
     card()
     behind = len(size.states) or kept
     plain = CLOCKED if clock else with_states(behind) if behind else ROTATION
-    space, opened = watched(plain, watch, _read_behind, _write_behind, clock, kept)
+    space, opened = watched(plain, watch, _read_behind, _write_behind, clock, kept, len(size.states), system_of)
     advance = register_jitable(**numba_target.INNER)(stepping(step, torque, space, before, after))
+    if sample is not None:
+        assert steps_per_sample is not None
+        controlled = sampling(advance, sample, space, steps_per_sample, at_start=True)
+        advance = register_jitable(**numba_target.INNER)(controlled)
     numba_target.teach()  # the kernels `stepping` made
     read, write, dt = reader(size), plain.write, size.dt
 

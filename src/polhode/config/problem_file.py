@@ -211,7 +211,7 @@ class RunPart(Strict):
     """Settings of the run."""
 
     method: str | Absent = key("a method; `polhode methods` lists them", EXAMPLE)
-    dt: Positive | Absent = key("a number above 0: the step size", 0.01)
+    dt: float | Absent = key("a number: the step size; a negative one runs backwards in time", 0.01)
     tol: Positive | Absent = key("a number above 0: the error allowed at the end, instead of method and dt", 1e-10)
     step_tol: Positive | Absent = key("a number above 0: the error allowed in each step, instead of tol", 1e-10)
     stops: list[float] | Absent = key("a list of times at which steps must end, with tol: [3.0, 4.5]", [3.0, 4.5])
@@ -477,8 +477,8 @@ def _check_run(problem: Problem, run: RunPart) -> None:
         at("run.times", lambda: kept.check(problem.t0, end_of_run))
         at("run.stops", lambda: Bounds.of(problem.t0, end_of_run, run.stops))
     if run.method is not None and run.dt is not None:
-        name = run.method
-        dt = run.dt if run.steps is not None else signed_step(problem, run.dt, kept.end(run.t_end), None)
+        name, given = run.method, run.dt
+        dt = at("run.dt", lambda: signed_step(problem, given, kept.end(run.t_end), run.steps))
         method = at("run.method", lambda: methods[name])
         at("run.method", lambda: check_fit(method, problem))
         end = "t_end" if run.steps is None else "steps"

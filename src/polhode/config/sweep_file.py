@@ -30,11 +30,11 @@ from ..physics.observers.statistics import WORDS
 from ..physics.problem import Problem
 from ..run.ensemble.api import prepared
 from ..run.ensemble.task import Task
-from ..run.step_count import number_of_steps
+from ..run.step_count import number_of_steps, signed_step
 from . import toml
 from .problem_file import BodyPart, FieldPart, OutputPart, StartPart, one_or_several, problem_of
 from .sampling import AXES, at_random, in_parallel, numbers_in, on_grid, within
-from .toml import Fault, Positive, Quaternion, Strict, Vector, Whole, at, needed, python_field
+from .toml import Fault, Quaternion, Strict, Vector, Whole, at, needed, python_field
 from .toml import key as optional
 
 EXAMPLE = """\
@@ -95,9 +95,9 @@ class RunPart(Strict):
     """Settings of the run."""
 
     method: str = needed("a method; `polhode methods` lists them", METHOD)
-    dt: Positive | None = optional("a number above 0: the step size", 0.01)
+    dt: float | None = optional("a number: the step size; a negative one runs backwards in time", 0.01)
     steps: Whole | None = optional("a whole number of at least 1: the number of steps", 1000)
-    t_end: float | None = optional("a number: the end time", 20.0)
+    t_end: float | None = optional("a number: the end time; one before t0 runs backwards in time", 20.0)
     every: Whole | None = optional("a whole number k of at least 1: record every k-th state", 100)
     statistics: list[Literal[tuple(WORDS)]] | None = Field(  # type: ignore[valid-type]
         None,
@@ -135,9 +135,9 @@ class SweepFile(Strict):
             got = "neither" if self.body is None else "both"
             raise ValueError(f"give [problem], or [body] and [start] as in a problem file; got {got}")
         if (self.body is None) != (self.start is None):
-            raise ValueError("[body] and [start] go together, as in a problem file")
+            raise ValueError("[body] and [start] must be given together, as in a problem file")
         if self.body is None and self.field:
-            raise ValueError("[field] goes with [body] and [start]; in [problem] write field = ...")
+            raise ValueError("[field] needs [body] and [start]; in [problem] write field = ...")
         for name in ("plot", "view"):
             if getattr(self.output, name) is not None:
                 raise Fault(f"output.{name}", "a sweep writes one file for all bodies and no pictures; remove it")
@@ -299,13 +299,11 @@ class Sweep:
             return self.columns["dt"], run.steps
         if run.dt is None:
             raise Fault("run.dt", "give dt in [run]")
-        if run.steps is not None:
-            return run.dt, run.steps
-        end = base.t_end if run.t_end is None else run.t_end
-        if end is None:
+        end, given = base.t_end if run.t_end is None else run.t_end, run.dt
+        if end is None and run.steps is None:
             raise Fault("run.t_end", "give steps or t_end in [run]")
-        dt = run.dt
-        return dt, at("run.t_end", lambda: number_of_steps(base, dt, end, None))
+        dt = at("run.dt", lambda: signed_step(base, given, end, run.steps))
+        return dt, run.steps or at("run.t_end", lambda: number_of_steps(base, dt, end, None))
 
 
 def _bound(field: FieldTemplate, params: dict[str, Any]) -> BoundField:

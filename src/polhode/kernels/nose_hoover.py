@@ -1,4 +1,4 @@
-"""Chains of Nosé and Hoover: a thermostat as further degrees of freedom, which rescale the momenta.
+"""Nosé-Hoover chains: a thermostat as further degrees of freedom, which rescale the momenta.
 
 With K the kinetic energy of f degrees of freedom and masses Q_1 = f kT tau^2, Q_k = kT tau^2, the chain moves by
 

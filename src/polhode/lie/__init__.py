@@ -14,3 +14,8 @@ __all__ = [
     "CG3", "CG4", "HEISENBERG", "SE3", "SL2", "SO", "SO3", "SU2", "Group", "Motion", "crouch_grossman",
     "crouch_grossman_order", "magnus", "methods", "munthe_kaas", "solve", "taylor",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    """Return the public names, without the submodules."""
+    return __all__

@@ -21,9 +21,9 @@ from ..errors import InputError, StepError
 from ..kernels.so3 import exp, mul, nearly_unit, norm, scale, sub, unit
 from ..physics.fields.decorators import check_frame
 from ..physics.problem import _attitude
-from ..physics.validate import finite_number, positive, whole_number
+from ..physics.validate import finite_number, whole_number
 from ..results import observables
-from ..run.step_count import Interval, end_time, number_of_steps
+from ..run.step_count import Interval, end_time, number_of_steps, signed_step
 from ..taylor.graph import plan
 from ..taylor.interpreter import expansion
 from .family import HIGHEST
@@ -97,11 +97,12 @@ class Attitude:
     def at(self, t: Any) -> Attitude:
         """Return the attitudes at any times between the first and the last, as accurate as the steps."""
         times = np.atleast_1d(np.array(t, dtype=float))
-        low, high = float(self.t[0]), float(self.t[-1])
+        low, high = sorted((float(self.t[0]), float(self.t[-1])))
         if times.ndim != 1 or not ((times >= low) & (times <= high)).all():
             raise InputError(f"times must lie between {low:g} and {high:g}; got {t!r}")
-        starts = [piece.t for piece in self.pieces]
-        pieces = [self.pieces[i] for i in np.searchsorted(starts, times, side="right") - 1]
+        first = self.pieces[0].t
+        away = [abs(piece.t - first) for piece in self.pieces]
+        pieces = [self.pieces[i] for i in np.searchsorted(away, abs(times - first), side="right") - 1]
         attitudes = [
             _attitude_after(piece, s - piece.t, self.frame) for piece, s in zip(pieces, times.tolist(), strict=True)
         ]
@@ -140,7 +141,7 @@ def kinematics(
     Parameters
     ----------
     omega : plain function of t that returns three numbers; it may call the same functions as a torque
-    t_end : end time
+    t_end : end time; one before t0 runs backwards in time
     attitude : at t0, body to space: a scipy Rotation, a 3x3 matrix, or a quaternion with the SCALAR FIRST
     frame : frame of omega, "body" (R' = R hat(omega)) or "space" (R' = hat(omega) R)
     tol : allowed error of the attitude at the end, an angle; by default 1e-10, unless dt is given
@@ -164,7 +165,7 @@ def kinematics(
     if tol is not None and dt is not None:
         raise InputError("give tol or dt, not both")
     start = finite_number("t0", t0)
-    end = end_time(Interval(start, finite_number("t_end", t_end)), None)
+    end = end_time(Interval(start, finite_number("t_end", t_end)), None, backward=True)
     numbers = numbers_for(digits)
     first = _attitude(attitude)
     with numbers.precision():
@@ -177,7 +178,8 @@ def kinematics(
                 raise InputError(f"tol must lie between {least:.0e} and 1; got {goal:g}")
             best = max(2, math.ceil(1 - math.log(goal) / 2))
             return Adaptive(rate, _order(order, min(best, HIGHEST)), goal, end).run(start, q)
-        return _fixed(rate, _order(order, DEFAULT_ORDER), start, end, positive("dt", dt), q)
+        step = signed_step(Interval(start, end), dt, None, None)
+        return _fixed(rate, _order(order, DEFAULT_ORDER), start, end, step, q)
 
 
 def _order(order: Any, default: int) -> int:
@@ -250,7 +252,7 @@ class Adaptive:
     """Steps chosen for a tolerance.
 
     A step of order p leaves out Y_(p+1) h^(p+1) and Y_(p+2) h^(p+2), which are computed for the error estimate: the
-    larger of the two is the error of the step, and h is chosen so that it equals the step's share tol h/(t_end - t0).
+    larger of the two is the error of the step, and h is chosen so that it equals the step's share tol h/|t_end - t0|.
     The series is compared with the function at the middle and at the end of the step. If they differ, the step is
     halved: at a jump of omega the step becomes too short for the jump to matter.
     """
@@ -274,30 +276,31 @@ class Adaptive:
 
     def steps(self, t: float, q: Any) -> Iterator[tuple[Piece, float, Any]]:
         """Yield each step: the piece, its end, and the attitude there."""
-        per_time = self.tol / (self.end - t)
+        per_time = self.tol / abs(self.end - t)
         number = self.rate.numbers.number
-        while t < self.end:
+        while t != self.end:
             w = self.rate.series(t, self.order + 2)
             y = self.rate.exponents(w)
             beyond = [float(norm(y[-2])), float(norm(y[-1]))]
             then = self.checked(t, self.proposed(t, beyond, per_time), w, per_time)
             piece = Piece(t, q, y[: self.order])
             q = _attitude_after(piece, number(then) - number(t), self.rate.frame)
-            self.estimate += max(c * (then - t) ** (self.order + 1 + k) for k, c in enumerate(beyond))
+            self.estimate += max(c * abs(then - t) ** (self.order + 1 + k) for k, c in enumerate(beyond))
             yield piece, then, q
             t = then
 
     def proposed(self, t: float, beyond: list[float], per_time: float) -> float:
         """Return the proposed end of the step."""
         h = min((per_time / c) ** (1 / (self.order + k)) if c > 0 else math.inf for k, c in enumerate(beyond))
-        return self.end if t + 1.001 * h >= self.end else t + h
+        left = self.end - t
+        return self.end if 1.001 * h >= abs(left) else t + math.copysign(h, left)
 
     def checked(self, t: float, then: float, w: list[Vector], per_time: float) -> float:
         """Return the end of the step after the first of h, h/2, h/4, ... over which the series agrees with omega."""
-        while then > t and self.rejected < MOST_REJECTED:
+        while then != t and self.rejected < MOST_REJECTED:
             h = then - t
-            allowed = max((self.order + 2) * per_time * h, self.tol / 16)
-            if max(self.gap(t, h / 2, w), self.gap(t, h, w)) * h <= allowed:
+            allowed = max((self.order + 2) * per_time * abs(h), self.tol / 16)
+            if max(self.gap(t, h / 2, w), self.gap(t, h, w)) * abs(h) <= allowed:
                 return then
             self.rejected += 1
             then = t + h / 2

@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import InputError
 from ..kernels.loops import StateSpace, stepping
 from ..methods.record import Method
-from ..physics.fields import no_torque
+from ..physics.fields.kernels import no_torque
 from ..physics.validate import finite_number, positive, whole_number
 from ..results import motion
 from ..results.progress import Progress

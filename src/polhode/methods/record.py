@@ -110,11 +110,11 @@ class Noise(NamedTuple):
 
 
 CHAIN_ENERGY = "chain_energy"
-"""Name of the state of a run that is the energy of a chain of Nosé and Hoover."""
+"""Name of the state of a run that is the energy of a Nosé-Hoover chain."""
 
 
 class Thermostat(NamedTuple):
-    """The declaration of a method with a chain of Nosé and Hoover (`kernels/nose_hoover`).
+    """The declaration of a method with a Nosé-Hoover chain (`kernels/nose_hoover`).
 
     The orders of such a method refer to the equations of attitude, momentum and chain together.
 
@@ -173,7 +173,7 @@ class Method:
     estimated : the error estimate of a step, if it has one: with `tol` the step sizes follow from it
     flows : the exact flows that compose the step, in the order in which they act; empty if there are none
     noise : for a method with noise, which needs a heat bath, its declaration; `order` is that without friction
-    thermostat : for a method with a chain of Nosé and Hoover, which needs a thermostat, its declaration
+    thermostat : for a method with a Nosé-Hoover chain, which needs a thermostat, its declaration
     family : the kind of space the method is for, if not the rotations of a body: "lie", "ndim"; else empty
 
     Examples

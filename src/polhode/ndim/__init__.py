@@ -10,3 +10,8 @@ from .motion import Motion, solve
 from .reference import reference
 
 __all__ = ["Body", "Motion", "largest_step", "methods", "reference", "solve", "strang", "yoshida4"]
+
+
+def __dir__() -> list[str]:
+    """Return the public names, without the submodules."""
+    return __all__

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..analysis import bench
 from ..methods import methods
-from ..plots import bars
+from ..plots.panels import bars
 from .buss_table import DEGREES, MOST, ROWS, THRESHOLD, displacement, least_steps
 from .curves import listed, named
 from .results import FAILS, HOLDS, IN_PART, Outcome, Table, Verdict, Watch, passed, result

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import plots
 from ..analysis.checks import changes, measured_order, symplectic_defect
 from ..analysis.hyperboloid import weights
 from ..methods import methods
 from ..physics.body import Body
 from ..physics.problem import Problem
+from ..plots.panels import stacked
 from ..run.solve import solve
 from .buss_table import ROWS
 from .curves import listed, named, over_time
@@ -88,7 +88,7 @@ def _energies(watch: Watch) -> tuple[list[Verdict], Any, Any]:
         ),
     ]  # fmt: skip
     titled = {row.label: curves[row.method] for row in ROWS if row.method in curves}
-    picture = plots.stacked(titled, "time $t$", "$E/E_0$", f"Energy of the prism, h = {STEP:g}")
+    picture = stacked(titled, "time $t$", "$E/E_0$", f"Energy of the prism, h = {STEP:g}")
     return verdicts, picture, over_time("energy", curves)
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import plots
 from ..analysis.convergence import Row, by_method, convergence, measured_order
 from ..methods import methods
 from ..physics import library
 from ..physics.problem import Problem
+from ..plots.panels import side_by_side
 from .results import Table, Watch
 
 
@@ -66,7 +66,7 @@ class Errors:
             side: {label: [(r.dt, value(label, r)) for r in self.rows[label]] for label in self.labels}
             for side, value in sides.items()
         }
-        return plots.side_by_side(curves, r"step size $\Delta t$", title)
+        return side_by_side(curves, r"step size $\Delta t$", title)
 
 
 def over_time(name: str, curves: Mapping[str, tuple[Any, Any]]) -> Table:

@@ -6,10 +6,10 @@ import typing
 
 import numpy as np
 
-from .. import plots
 from ..errors import StepError
 from ..numbers import floats
 from ..physics.problem import Problem
+from ..plots.panels import stacked
 from ..results.trajectory import Trajectory
 from ..run.exact import exact
 from ..run.solve import solve
@@ -210,7 +210,7 @@ class Wall:
         ]  # fmt: skip
         quarters = (f"quarter {i} of the run" for i in (1, 2, 3, 4))
         columns = ("method", "max |H/H0 - 1|", *quarters, "means over spread", "slow amplitude")
-        picture = plots.stacked(curves, "time $t$", "$H/H_0$", title, (1 - span, 1 + span))
+        picture = stacked(curves, "time $t$", "$H/H_0$", title, (1 - span, 1 + span))
         tables = [Table("hamiltonian", columns, rows, True), over_time("curves", curves)]
         return Outcome(WALL, [("hamiltonian", picture)], tables, verdicts)
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..physics.body import Body
 from ..physics.library import gravity
 from ..physics.problem import Problem
-from ..plots import side_by_side, stacked
+from ..plots.panels import side_by_side, stacked
 from ..run.exact import exact
 from ..run.solve import solve
 from .curves import listed, over_time

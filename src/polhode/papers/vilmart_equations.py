@@ -14,7 +14,6 @@ from typing import Any
 import mpmath
 import numpy as np
 
-from .. import plots
 from ..analysis.checks import DIGITS, asymmetry, generic
 from ..analysis.reference import flow
 from ..kernels import so3
@@ -22,6 +21,7 @@ from ..methods import methods
 from ..numbers.multiprecision import number
 from ..physics.body import Body
 from ..physics.problem import Problem
+from ..plots.panels import stacked
 from ..run.integrator import torque_kernel
 from ..run.solve import solve
 from .curves import over_time
@@ -387,7 +387,7 @@ def jacobi_1850(watch: Watch) -> Outcome:
         "sn u, r = sqrt((A h - l^2)/(C (A - C))) dn u, h twice the energy; A, B, C = 1.0, 0.8, 0.6. In doubles the "
         f"library is within {apart:.1e} of the curves up to t = 20."
     )
-    picture = plots.stacked(curves, "time $t$", "angular velocity", "Jacobi's formulas of 1850")
+    picture = stacked(curves, "time $t$", "angular velocity", "Jacobi's formulas of 1850")
     return Outcome(how, [("components", picture)], [over_time("components", curves)], verdicts)
 
 

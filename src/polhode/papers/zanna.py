@@ -9,7 +9,7 @@ import numpy as np
 from ..analysis.checks import poisson_defect
 from ..analysis.reference import solution
 from ..methods import methods
-from ..plots import side_by_side, stacked
+from ..plots.panels import side_by_side, stacked
 from ..run.cost import cost
 from ..run.exact import exact
 from ..run.solve import solve

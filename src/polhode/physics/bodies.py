@@ -14,7 +14,7 @@ from ..numbers import floats
 from ..numbers.arrays import components
 from .body import TOLERANCE, Body
 from .fields import Field
-from .fields.field import like
+from .fields.parameters import like
 from .fields.varying_inertia import VaryingField
 
 NO_VALUES = np.empty((1, 0))
@@ -68,6 +68,13 @@ class Bodies:
         axes: np.ndarray = np.array(matrix(tuple(self.of(self.own, i).tolist())))
         return Body(axes * moments @ axes.T, physical=None)
 
+    def inertia_tensors(self) -> np.ndarray:
+        """Tensors (N, 3, 3) or (1, 3, 3), in user axes."""
+        if self.own is None:
+            return np.asarray(self.moments[:, :, None] * np.eye(3))
+        axes: np.ndarray = np.moveaxis(np.array(matrix(components(self.own))), -1, 0)
+        return np.asarray(axes * self.moments[:, None, :] @ np.swapaxes(axes, 1, 2))
+
     def field_of(self, i: int) -> Field | None:
         """The field with the parameters of body i."""
         if self.field is None:
@@ -80,6 +87,11 @@ class Bodies:
         """Parameters with the columns of data of the field, which are the same for all bodies."""
         columns = {} if self.field is None else self.field.columns
         return tuple(columns.get(i, x) for i, x in enumerate(parameters))
+
+    @property
+    def parameters(self) -> tuple[Any, ...]:
+        """The parameters of the field, each an array (N,) or (1,), or a column of data."""
+        return self._with_data(components(self.values))
 
     def some(self, chosen: np.ndarray) -> Self:
         """Some of the bodies."""
@@ -114,7 +126,7 @@ class Bodies:
         if not isinstance(self.field, VaryingField):
             return None
         times = t[:, None] if t.ndim == 1 else t
-        found = self.field.inertia_at(times, self._with_data(components(self.values)))
+        found = self.field.inertia_at(times, self.parameters)
         return np.broadcast_to(found, (len(t), self.number, 3, 3))
 
     def omega_of(self, momentum: np.ndarray) -> np.ndarray:
@@ -129,7 +141,7 @@ class Bodies:
         if self.field is None:
             return np.asarray(kinetic)
         potential = self.field.potential_kernel(floats.number)
-        return np.asarray(kinetic + potential(matrix(components(quaternion)), self._with_data(components(self.values))))
+        return np.asarray(kinetic + potential(matrix(components(quaternion)), self.parameters))
 
     def check_axial(self, name: str, vector: np.ndarray) -> None:
         """Refuse momenta or angular velocities along the axis of a linear body."""

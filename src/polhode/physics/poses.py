@@ -1,4 +1,4 @@
-"""Centres and attitudes as poses of SciPy, and back."""
+"""Conversion of centres and attitudes to and from SciPy poses."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 
 def to_rigid_transform(x: Any, q: Any) -> RigidTransform:
-    """Return poses of SciPy, body to space, of centres (N, 3) and attitudes (N, 4) with the SCALAR FIRST.
+    """Return SciPy poses, body to space, from centres (N, 3) and attitudes (N, 4) with the SCALAR FIRST.
 
-    ``pose.apply(a)`` is the place x + R(q) a of a point of the body. Of one body, x is (3,) and q is (4,). None for x
-    means that bodies turn about the origin, as those of a trajectory do: ``to_rigid_transform(None, sol.quaternion)``.
+    ``pose.apply(a)`` is the position x + R(q) a of a point of the body. For one body, x is (3,) and q is (4,). With
+    None for x the bodies rotate about the origin, as those of a trajectory do:
+    ``to_rigid_transform(None, sol.quaternion)``.
     """
     try:
         from scipy.spatial.transform import RigidTransform, Rotation
@@ -38,7 +39,7 @@ def to_rigid_transform(x: Any, q: Any) -> RigidTransform:
 
 
 def from_rigid_transform(pose: RigidTransform) -> tuple[np.ndarray, np.ndarray]:
-    """Return centres (N, 3) and attitudes (N, 4), SCALAR FIRST, of poses of SciPy; (3,) and (4,) of one pose."""
+    """Return centres (N, 3) and attitudes (N, 4), SCALAR FIRST, from SciPy poses; (3,) and (4,) for one pose."""
     if not hasattr(pose, "as_components"):
         raise InputError(f"pose must be a scipy RigidTransform; got {type(pose).__name__}", "pose")
     x, rotation = pose.as_components()

@@ -19,8 +19,9 @@ from ..symbolic.formula import Formula, Node
 from ..symbolic.rows import Rows
 from ..symbolic.total import Total
 from .body import Body
-from .fields.field import Field, FieldTemplate
+from .fields.field import Field
 from .fields.sums import SumField, total
+from .fields.template import FieldTemplate
 from .problem import Problem
 
 ARITY = (

@@ -21,7 +21,10 @@ from ..methods.queries import (
     TorqueRates,
 )
 from ..numbers.dispatch import by_arguments, kernel
-from .fields import Field, bath_kernel, chain_kernel, no_answer
+from .fields import Field
+from .fields.heat_bath import bath_kernel
+from .fields.kernels import no_answer
+from .fields.thermostat import chain_kernel
 from .taylor_steps import lie_taylor_kernel, taylor_kernel
 from .torque_gradient import no_gradient, rate_kernel
 from .torque_rates import rates_kernel

@@ -17,7 +17,7 @@ from ..taylor.karatsuba import PairedWriter
 from ..taylor.writer import Series, Writer, series
 from .equations import PARAMETERS, attitude_rates, averaging, spinning, starts, torque_of, working
 from .fields import Field
-from .fields.field import once_for_formula
+from .fields.trace import once_for_formula
 
 
 @kernel

@@ -23,8 +23,9 @@ from ..numbers.dispatch import kernel
 from ..symbolic.expression import LOOK_UPS, Expr, Exprs, lift, ordered, source, symbol
 from ..taylor.graph import LOGIC, slopes
 from .axes import axes
-from .fields import Field, formula_kernel
-from .fields.field import once_for_formula
+from .fields import Field
+from .fields.kernels import formula_kernel
+from .fields.trace import once_for_formula
 
 Vector = tuple[Expr, Expr, Expr]
 

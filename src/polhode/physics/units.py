@@ -26,7 +26,7 @@ from ..symbolic.expression import Expr, symbol
 from ..taylor.graph import substituted
 from .body import Body
 from .fields import Field
-from .fields.field import Trace, of_formula
+from .fields.trace import Trace, of_formula
 from .problem import Problem
 
 NEAR, WIDE = 20, 100

@@ -10,7 +10,8 @@ import numpy as np
 from ..errors import InputError
 from .body import Body
 from .fields.decorators import template_of
-from .fields.field import Field, FieldTemplate
+from .fields.field import Field
+from .fields.template import FieldTemplate
 from .fields.varying_inertia import CARRIED, InertiaField, VaryingField, varying_field
 from .tables import horner, interpolated, looked_up, rows_of
 from .validate import real_array
@@ -32,8 +33,8 @@ class VaryingBody:
         (n, 3) at these times
     times : (n,) increasing times of a table; before and after it the inertia is constant
     between : "cubic" (a spline with continuous second derivatives) or "linear", for a table
-    leaving : momentum that leaves the body per unit of time: None if matter only moves within the body, "carried" if
-        it leaves with the velocity of its place in the body, or a function of t and omega (either or both) that
+    leaving : rate at which matter carries momentum away: None if matter only moves within the body, "carried" if it
+        leaves with the velocity of the body at that point, or a function of t and omega (either or both) that
         returns three numbers in body axes
 
     Examples

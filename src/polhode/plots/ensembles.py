@@ -51,13 +51,18 @@ class EnsemblePlots:
 
     @styled
     def drift(self, ax: Any = None) -> Picture:
-        """Largest relative change of the energy so far: median, 90 % and largest among all bodies that did not fail."""
+        """Largest relative change of the energy so far: median, 90 % and largest among all bodies that did not fail.
+
+        Only of bodies that conserve their energy, as in ``many.drift()``, if there are any.
+        """
         many = self.many
         if many.t.ndim > 1:
             raise InputError("the bodies have different times; draw some of them: many.plot.energy(bodies=[0, 1])")
         whole = np.flatnonzero(many.failed == -1)
         if not whole.size or len(many.t) < 2:
             raise InputError("the drift needs two states at least, of a body that did not fail")
+        kept = np.array([one.energy for one in many.conserved or []], dtype=bool)
+        whole = whole[kept[whole]] if kept.any() and kept[whole].any() else whole
         worst = np.stack([worst_so_far(energy_change(many.energy[:, i])) for i in whole], -1)
         fig, ax = axes_of(ax)
         for k, (label, q) in enumerate(QUANTILES):

@@ -22,9 +22,9 @@ class Derivatives:
     Attributes
     ----------
     t : (n,) times
-    matrix : (..., 6, 6) by the initial state
-    inertia : (..., 6, 3) by the principal moments, or (..., 6, 3, 3) by the tensor
-    params : by the parameters of the field, by name, each (..., 6) and the shape of the parameter
+    matrix : (..., 6, 6) with respect to the initial state
+    inertia : (..., 6, 3) with respect to the principal moments, or (..., 6, 3, 3) to the tensor
+    params : with respect to the parameters of the field, by name, each (..., 6) and the shape of the parameter
     """
 
     t: np.ndarray

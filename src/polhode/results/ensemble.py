@@ -14,10 +14,11 @@ import numpy as np
 from ..errors import InputError
 from ..methods.record import CHAIN_ENERGY
 from ..physics.bodies import Bodies
+from ..physics.conserved import THERMOSTATTED, Conserved, conserved_by_each, directions_of_each
 from ..physics.observers.statistics import Statistic
 from . import observables, one_body
 from .one_body import NOT_YET
-from .trajectory import Trajectory
+from .trajectory import Drift, Trajectory
 
 if TYPE_CHECKING:
     import pandas
@@ -52,7 +53,7 @@ class Ensemble:
     every : number of steps between two stored states
     tol : the tolerance, if one was given
     events : for each requested event, a list with one Trajectory per body: the states at which it occurred
-    states : states of the field (`ph.states`), or of chains of Nosé and Hoover, by name, each (n, N, ...)
+    states : states of the field (`ph.states`), or of Nosé-Hoover chains, by name, each (n, N, ...)
     kept : names of those among them that are states of the method
     tangent : with ``tangent=True``, derivatives: ``.matrix``, ``.inertia``, ``.params``, ``.covariance(...)``
     error_estimate : (N,) with `tol`, the estimated error at the end: the larger of the attitude error (an angle) and
@@ -134,9 +135,14 @@ class Ensemble:
             return self.known_bodies.energies(self.quaternion, self.momentum)
 
     @property
+    def knows_field(self) -> bool:
+        """True if the field of the bodies is known, or if there is none."""
+        return self.bodies is not None
+
+    @property
     def has_energy(self) -> bool:
         """True if energies are known: the bodies and their field are, or a file has energies."""
-        return self.bodies is not None
+        return self.knows_field
 
     def energy_of(self, i: int, chosen: np.ndarray) -> np.ndarray:
         """Energies of some states of body i; those of the other bodies are not computed."""
@@ -146,14 +152,43 @@ class Ensemble:
         with np.errstate(all="ignore"):  # `failed` reports a body that blows up
             return self.known_bodies.some(np.array([i])).energies(q[:, None], m[:, None])[:, 0]
 
-    def drift(self) -> dict[str, np.ndarray]:
-        """Largest relative changes (N,) of energy, spatial momentum (as a vector) and |momentum| of every body.
+    @functools.cached_property
+    def conserved(self) -> list[Conserved] | None:
+        """What the exact motion of each body conserves; None if it is not known."""
+        if self.bodies is None or not self.knows_field or not len(self.t):
+            return [THERMOSTATTED] * len(self) if CHAIN_ENERGY in self.states else None
+        return conserved_by_each(self.bodies, self.t[0], self.t[-1], self.bodies.omega_of(self.momentum[0]))
 
-        With a chain of Nosé and Hoover, also of the extended energy, that of body and chain. They are taken over the
+    def drift(self) -> dict[str, np.ndarray]:
+        """Largest relative changes (N,) of the quantities that the exact motions conserve, as in `Trajectory.drift`.
+
+        A quantity that one body conserves and another does not is NaN for the other. The changes are taken over the
         stored states; `statistics` covers every step.
         """
-        with np.errstate(all="ignore"):
-            found = observables.largest_changes([(self.energy, self.spatial_momentum, self.momentum)], np.fmax.reduce)
+        kept = self.conserved
+        if kept is None:
+            return Drift(self.changes())
+        drift: dict[str, np.ndarray] = Drift()
+        if not any(one.quantities for one in kept):
+            return drift
+        found = self._changes(directions_of_each(kept))
+        for i, one in enumerate(kept):
+            for name, change in one.quantities.items():
+                if change in found:
+                    drift.setdefault(name, np.full(len(self), np.nan))[i] = found[change][i]
+        return drift
+
+    def changes(self) -> dict[str, np.ndarray]:
+        """Largest relative changes (N,) of energy, spatial momentum (as a vector) and |momentum|, conserved or not.
+
+        With a Nosé-Hoover chain also of the extended energy. They are taken over the stored states.
+        """
+        return self._changes(None)
+
+    def _changes(self, directions: np.ndarray | None) -> dict[str, np.ndarray]:
+        with np.errstate(all="ignore"):  # `failed` reports a body that blows up
+            parts = [(self.energy, self.spatial_momentum, self.momentum)]
+            found = observables.largest_changes(parts, np.fmax.reduce, directions)
             if CHAIN_ENERGY in self.states:
                 chain = self.states[CHAIN_ENERGY]
                 found["extended_energy"] = observables.extended_drift([(self.energy, chain)], np.fmax.reduce)
@@ -197,8 +232,9 @@ class Ensemble:
         ----------
         together : show them in one scene instead, by default all of them
         colour : with `together`, what colours the bodies: numbers (N,) or (n, N), or a name: "energy", "drift" (of the
-            energy), "steps", "error_estimate", or a statistic and its part such as "spin.max"
-        positions : with `together`, where they stand, (N, 3); by default in rows
+            energy, if it is conserved), "energy_change" (the same, conserved or not), "steps", "error_estimate", or a
+            statistic and its part such as "spin.max"
+        positions : with `together`, the positions of the bodies, (N, 3); by default in rows
         """
         if together:
             page: Any = importlib.import_module("polhode.viewer.many")
@@ -208,7 +244,7 @@ class Ensemble:
             raise InputError("colour and positions are for together=True, which shows the bodies in one scene")
         viewer: Any = importlib.import_module("polhode.viewer")
         return viewer.view(
-            [one_body.with_problem(self, i) for i, _ in one_body.some(self, bodies, SHOWN)],
+            [sol for _, sol in one_body.some(self, bodies, SHOWN)],
             path,
             title=title,
             overwrite=overwrite,

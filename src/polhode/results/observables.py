@@ -56,7 +56,7 @@ def largest_changes(
     """Largest relative changes since the first state, from blocks of energies, spatial and body momenta.
 
     Time is the first dimension; a second one counts bodies. `largest_of` may skip missing states. With orthonormal
-    `directions` (k, 3), the change of the spatial momentum is that along these.
+    `directions` (k, 3), or (N, k, 3) of each body, the change of the spatial momentum is that along these.
     """
     first, largest = None, np.zeros(())
     for energy, spatial_momentum, momentum in parts:
@@ -64,7 +64,7 @@ def largest_changes(
         if first is None:
             first = energy[0], spatial_momentum[0], size[0]
         turned = spatial_momentum - first[1]
-        turned = turned if directions is None else turned @ np.transpose(directions)
+        turned = turned if directions is None else (turned[..., None, :] * directions).sum(axis=-1)
         changes = energy - first[0], length(turned), size - first[2]
         largest = np.maximum(largest, [largest_of(np.abs(change), axis=0) for change in changes])
     if first is None:
@@ -76,7 +76,7 @@ def largest_changes(
 def largest_precise_changes(states: Any, digits: int, directions: Any = None) -> dict[str, Any]:
     """The same from arrays `energy`, `spatial_momentum` and `momentum` of mpmath numbers, in their precision."""
     with guarded(digits):
-        exact = None if directions is None else in_digits(np.array(directions).reshape(-1, 3))
+        exact = None if directions is None else in_digits(directions)
         arrays = (in_digits(states.energy), in_digits(states.spatial_momentum), in_digits(states.momentum))
         return largest_changes([arrays], directions=exact)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import operator
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -37,7 +38,7 @@ def trajectory(many: Ensemble, i: Any) -> Trajectory:
     }  # fmt: skip
     if many.inertia is not None:
         data[INERTIA] = many.inertia[chosen, number]
-    sol = Trajectory(data, info(many, number, t))
+    sol = Trajectory(data, info(many, number, t), problem=functools.partial(problem_of, many, number))
     if many.dense is not None:
         sol.dense = many.dense(number, sol)
     if many.events:
@@ -45,15 +46,14 @@ def trajectory(many: Ensemble, i: Any) -> Trajectory:
     return sol
 
 
-def with_problem(many: Ensemble, i: int) -> Trajectory:
-    """Motion of body i with its problem, which pictures need: what pulls on a body follows from its field."""
-    sol, bodies = trajectory(many, i), many.known_bodies
-    field = bodies.field_of(i)
-    if field is None or many.inertia is not None or not len(sol):
-        return sol
-    start = {"attitude": sol.quaternion[0], "momentum": sol.momentum[0], "t0": float(sol.t[0])}
-    problem = Problem(bodies.body(i), field, name=bodies.name, **start)
-    return Trajectory(sol.stored, sol.info, dense=sol.dense, problem=problem)
+def problem_of(many: Ensemble, i: int) -> Problem | None:
+    """The problem of body i from its first state to its last; None if it is not known."""
+    t, chosen = states_of(many, i)
+    if many.bodies is None or not many.knows_field or many.inertia is not None or not len(t):
+        return None
+    start = {"attitude": many.quaternion[chosen[0], i], "momentum": many.momentum[chosen[0], i], "t0": float(t[0])}
+    name, body, field = many.bodies.name, many.bodies.body(i), many.bodies.field_of(i)
+    return Problem(body, field, name=name, t_end=float(t[-1]) if t[-1] != t[0] else None, **start)
 
 
 def some(many: Ensemble, bodies: Iterable[int] | None, first: int) -> list[tuple[int, Trajectory]]:

@@ -212,7 +212,7 @@ def continued(problem: Problem, path: Path, how: Mapping[str, Any], end: Mapping
             if there == path and whole.status == "finished" and done:
                 whole.stored.checked(0)
                 return whole
-            names = (RUN_SPEC, CHECKPOINT, SOFTWARE, trajectory_store.PROBLEM)
+            names = (RUN_SPEC, CHECKPOINT, SOFTWARE, *trajectory_store.HELD)
             kept = {name: str(attrs[name]) for name in names if name in attrs}
             kept |= {RUN_END: json.dumps(end), SOFTWARE: _software(there, kept.get(SOFTWARE, ""), mark)}
             if whole.stored.sums is None:

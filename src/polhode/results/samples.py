@@ -7,6 +7,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ..physics.control.controller import TORQUE
+
+ON_SAMPLE = 1e-9
+"""Distance of a time from a sample, in periods, that is round-off."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Samples:
@@ -29,3 +34,30 @@ class Samples:
 
     def __len__(self) -> int:
         return len(self.t)
+
+
+@dataclasses.dataclass(frozen=True)
+class Sampling:
+    """How a controller was sampled: what a file holds of it beside the states of the run."""
+
+    t0: float
+    period: float
+    compiled: bool
+    names: tuple[str, ...]
+    """Names of torque, memory and states of the actuators, in the order of the states of the run."""
+
+    @classmethod
+    def of(cls, samples: Samples) -> Sampling:
+        """Return how these samples were taken; the first one was at the start."""
+        return cls(float(samples.t[0]), samples.period, samples.compiled, (TORQUE, *samples.memory))
+
+    def are_samples(self, t: np.ndarray) -> np.ndarray:
+        """Return which of these times are those of samples."""
+        number = (t - self.t0) / self.period
+        return np.asarray(np.abs(number - np.round(number)) <= ON_SAMPLE * np.maximum(1.0, number))
+
+    def samples(self, t: np.ndarray, states: Mapping[str, np.ndarray]) -> Samples:
+        """Return what was decided at those samples that are among the states of a run."""
+        chosen = np.flatnonzero(self.are_samples(t))
+        found = {name: x[chosen] for name, x in zip(self.names, states.values(), strict=True)}
+        return Samples(t[chosen], found.pop(TORQUE), found, self.period, self.compiled)

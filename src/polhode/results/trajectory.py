@@ -14,7 +14,8 @@ import numpy as np
 
 from ..errors import InputError
 from ..methods.record import CHAIN_ENERGY
-from ..physics.conserved import Conserved, conserved
+from ..physics.conserved import THERMOSTATTED, Conserved, conserved
+from ..physics.control.controller import control_in
 from ..physics.shapes import Shape
 from . import observables
 from .samples import Samples
@@ -66,7 +67,7 @@ class Info:
     accepted: int | None = None
     rejected: int | None = None
     states: tuple[tuple[str, tuple[int, ...]], ...] = ()
-    """Names and shapes of the states of the method that are kept with every state of the body."""
+    """Names and shapes of the states of the method, or of a controller, that are kept with every state of the body."""
     shapes: tuple[Shape, ...] = dataclasses.field(default=(), compare=False, repr=False)
     """Shapes of the body with the pivot at the origin, for pictures; files omit large meshes."""
 
@@ -88,9 +89,16 @@ def info_of(problem: Problem, **fields: Any) -> Info:
     """Metadata for a trajectory of a problem."""
     return Info(
         inertia=problem.body.principal.tensor, problem=problem.name,
-        field=repr(problem.field) if problem.field else "", shapes=problem.body.looks, states=problem.kept,
+        field=repr(problem.field) if problem.field else "", shapes=problem.body.looks, states=_kept_states(problem),
         torque=problem.field.evaluated if problem.field and problem.field.opaque else "", **fields,
     )  # fmt: skip
+
+
+def _kept_states(problem: Problem) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """Names and shapes of the states that files hold: those of the method, or of a controller."""
+    if problem.field is None or control_in(problem.field) is None:
+        return problem.kept
+    return tuple((name, np.shape(value)) for name, value in problem.field.states.items())
 
 
 NO_STATES: Mapping[str, np.ndarray] = types.MappingProxyType({})
@@ -104,13 +112,13 @@ class Rounded(dict[str, Any]):
         self.mp = mp
 
 
-class Drift(dict[str, float]):
-    """Changes of conserved quantities by name; asking for a quantity that is not conserved is explained."""
+class Drift(dict[str, Any]):
+    """Changes of conserved quantities by name; the error for a quantity that is not conserved names those that are."""
 
-    def __missing__(self, name: str) -> float:
+    def __missing__(self, name: str) -> Any:
         """Explain what is missing."""
         there = ", ".join(self) or "nothing"
-        raise KeyError(f"{name} is not conserved in this motion, {there} is; sol.changes() has its change")
+        raise KeyError(f"{name} is not conserved in this motion (conserved: {there}); use changes() for its change")
 
 
 class Trajectory:
@@ -124,7 +132,7 @@ class Trajectory:
     momentum, omega : (n, 3) body frame
     spatial_momentum, spatial_omega : (n, 3) space frame
     energy : (n,) kinetic plus potential energy (kinetic alone if there is no potential)
-    states : states of the field (`ph.states`), or of a chain of Nosé and Hoover, by name, each (n, ...)
+    states : states of the field (`ph.states`), or of a Nosé-Hoover chain, by name, each (n, ...)
     inertia : (3, 3) inertia tensor, or (n, 3, 3) for a `ph.VaryingBody`
     rotation : scipy Rotation
     method, dt, status : how it was computed; `info` has the rest
@@ -149,7 +157,7 @@ class Trajectory:
         info: Info | Callable[[], Info],
         mp: types.SimpleNamespace | None = None,
         dense: Callable[[Any], Mapping[str, Any]] | None = None,
-        problem: Problem | None = None,
+        problem: Problem | Callable[[], Problem | None] | None = None,
     ) -> None:
         self.stored: Any = data
         self._info = info
@@ -159,12 +167,17 @@ class Trajectory:
         self._problem = problem
         self._conserved: Conserved | None = None
         self.tangent: Tangent | None = None
-        self.control: Samples | None = None
+        self._control: Samples | Callable[[], Samples] | None = None
         self.statistics: Mapping[str, Statistic] = {}
 
     @property
     def problem(self) -> Problem | None:
-        """The problem that was solved; from a file, rebuilt from its formula. None if it is not known."""
+        """The problem that was solved; from a file, rebuilt from its formula. None if it is not known.
+
+        It is made on first access if a function was given.
+        """
+        if callable(self._problem):
+            self._problem = self._problem()
         return self._problem or getattr(self.stored, "problem", None)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -172,7 +185,7 @@ class Trajectory:
         data: dict[str, Any] = {name: self._array(name) for name in PRIMARY} | {STATES: self.states}
         if self.has_varying_inertia:
             data[INERTIA] = self.inertia
-        kept = {"_info": self.info, "mp": self.mp, "events": self.events, "control": self.control}
+        kept = {"_info": self.info, "mp": self.mp, "events": self.events, "_control": self.control}
         kept["statistics"] = dict(self.statistics)
         return {"stored": data, "dense": None, "_problem": None, "_conserved": self.conserved, "tangent": None, **kept}
 
@@ -181,6 +194,17 @@ class Trajectory:
         made = Trajectory.__new__(Trajectory)
         vars(made).update(vars(self))
         return made
+
+    @property
+    def control(self) -> Samples | None:
+        """What the controller decided at its samples; made on first access if a function was given."""
+        if callable(self._control):
+            self._control = self._control()
+        return self._control
+
+    @control.setter
+    def control(self, samples: Samples | Callable[[], Samples] | None) -> None:
+        self._control = samples
 
     @property
     def info(self) -> Info:
@@ -278,7 +302,8 @@ class Trajectory:
         if self.dense is None:
             raise InputError(
                 "dense output needs a run that kept every step (every=1) with a compiled torque, or the file of a run "
-                "in double precision whose torque is a formula; concatenated and pickled trajectories do not have it"
+                "in double precision whose torque is a formula, without a heat bath or a thermostat; concatenated and "
+                "pickled trajectories do not have it"
             )
         made = Trajectory(
             self.dense(t), dataclasses.replace(self.info, steps=0), dense=self.dense, problem=self._problem
@@ -334,42 +359,34 @@ class Trajectory:
     @property
     def conserved(self) -> Conserved | None:
         """What the exact motion conserves; None if it is not known."""
-        if self._conserved is None and self.problem is not None and self.control is None:
-            self._conserved = conserved(self.problem)
-        return self._conserved
+        if self._conserved is None and self.problem is not None and self._control is None:
+            self._conserved = conserved(self.problem, float(self.last().t[0]) if len(self) else None)
+        return self._conserved or (THERMOSTATTED if self._has_chain else None)
 
     def drift(self) -> dict[str, float]:
         """Largest relative changes of the quantities that the exact motion conserves.
 
         ``energy``; for a free body ``spatial_momentum`` (as a vector) and ``momentum_norm``; else the part of the
         spatial momentum that the torque does not change, ``vertical_momentum`` or ``conserved_momentum``. Where it is
-        not known what is conserved, the result is that of `changes`. With a chain of Nosé and Hoover only the extended
+        not known what is conserved, the result is that of `changes`. With a Nosé-Hoover chain only the extended
         energy is conserved, that of body and chain, and only if no other torque does work (in a file that does not hold
         its problem, none is assumed to).
         """
         kept = self.conserved
-        if CHAIN_ENERGY in dict(self.info.states) and (kept is None or kept.extended_energy):
-            return Drift(extended_energy=self.changes()["extended_energy"])
         if kept is None:
-            return self.changes()
-        seen = kept.momentum if self.mp is None or kept.is_exact else ""  # directions are known to doubles
-        names = (*(["energy"] if kept.energy else []), *([seen] if seen else []))
-        found = self._changes(kept.directions) if names else {}
-        drift = Drift({name: found[name if name in found else "spatial_momentum"] for name in names})
-        if kept.momentum == "spatial_momentum":
-            drift["momentum_norm"] = found["momentum_norm"]
-        return drift
+            return Drift(self.changes())
+        names = kept.quantities
+        if self.mp is not None and not kept.is_exact:  # the directions are known to doubles only
+            del names[kept.momentum]
+        found = self._changes(np.reshape(kept.directions, (-1, 3))) if names else {}
+        return Drift({name: found[change] for name, change in names.items() if change in found})
 
     def changes(self) -> dict[str, float]:
         """Largest relative changes of energy, spatial momentum (as a vector) and |momentum|, conserved or not.
 
-        With a chain of Nosé and Hoover also of the extended energy.
+        With a Nosé-Hoover chain also of the extended energy.
         """
-        found = self._changes(None)
-        if CHAIN_ENERGY in dict(self.info.states):
-            parts = ((part.energy, part.states[CHAIN_ENERGY]) for part in self.parts())
-            found["extended_energy"] = float(observables.extended_drift(parts))
-        return found
+        return self._changes(None)
 
     def _changes(self, directions: Any) -> dict[str, float]:
         if self.mp is None:
@@ -377,7 +394,15 @@ class Trajectory:
             found = observables.largest_changes(parts, directions=directions)
         else:
             found = observables.largest_precise_changes(self.mp, self.info.digits or 0, directions)
+        if self._has_chain:
+            energies = ((part.energy, part.states[CHAIN_ENERGY]) for part in self.parts())
+            found["extended_energy"] = observables.extended_drift(energies)
         return {name: float(value) for name, value in found.items()}
+
+    @property
+    def _has_chain(self) -> bool:
+        """True if a Nosé-Hoover chain moves with the body."""
+        return CHAIN_ENERGY in dict(self.info.states)
 
     def parts(self) -> Iterator[Trajectory]:
         """Iterate over the states in order; if they are in a file, a bounded number at a time."""

@@ -16,7 +16,8 @@ from ..kernels.so3 import conj, mul
 from ..methods import Method
 from ..methods.adaptive.controller import first_angle
 from ..methods.combinators.compose import collapsed_step, whole
-from ..physics.fields import Field, leaves_of
+from ..physics.fields import Field
+from ..physics.fields.parameters import leaves_of
 from ..physics.problem import Problem
 from .integrator import check_fit, kept_step, number_type, state_space, structure, torque_kernel
 from .schedule import Schedule, scheduled
@@ -69,11 +70,6 @@ def journaled(journal: Journal) -> Iterator[None]:
         yield
     finally:
         _journal.reset(token)
-
-
-def is_journaled() -> bool:
-    """Return whether the runs of this context use a journal."""
-    return _journal.get() is not None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Indicators of chaos for many starts at once: largest Lyapunov exponent, FLI and MEGNO."""
+"""Chaos indicators for many starts at once: largest Lyapunov exponent, FLI and MEGNO."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from .ensemble.api import ensemble
 STEP_TOL = 1e-9
 """Default error of a step."""
 
-FIXED = ("body", "field", "device", "out", "scheduler", "resume", "overwrite", "statistics", "events", "unit")
+FIXED = ("body", "field", "out", "scheduler", "resume", "overwrite", "statistics", "events", "unit")
 """Arguments of `ensemble` that a variation does not take."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Chaos:
-    """Indicators of chaos of many motions, at the start and at the kept times. Arrays are (n, N): time, body.
+    """Chaos indicators of many motions, at the start and at the kept times. Arrays are (n, N): time, body.
 
     Attributes
     ----------
     t : (n,) times
-    growth : logarithm of the length of a small variation of the start, 0 at the start: the fast Lyapunov indicator
+    growth : logarithm of the length of a small variation of the initial state, 0 at first: the fast Lyapunov indicator
     exponent : growth over time, which tends to the largest Lyapunov exponent
     megno : MEGNO: tends to 2 for regular motion, oscillating; to exponent times time for chaotic motion
     mean_megno : its mean over time: tends to 2 for regular, to half of exponent times time for chaotic motion
@@ -52,29 +52,25 @@ class Chaos:
 
     @property
     def fli(self) -> np.ndarray:
-        """Largest `growth` until each of the times."""
+        """Largest `growth` at the kept times, until each of them; give `times` that resolve its oscillations."""
         return np.asarray(np.fmax.accumulate(self.growth, axis=0))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ChaosMap:
-    """Indicators of chaos on a plane of starts, at the end of the motions: arrays (len(y), len(x)).
+    """Chaos indicators over a plane of initial states, at the end of the motions: arrays (len(y), len(x)).
 
     Attributes
     ----------
-    x, y : the coordinates of the starts
+    x, y : the coordinates of the initial states
     growth, exponent, megno, mean_megno, fli : as in `Chaos`; NaN where a motion failed
 
     Examples
     --------
-    >>> import numpy as np
-    >>> def start(x, y):
-    ...     return {"omega": np.stack([x, y, 0 * x + 2.0], axis=1)}
-    ...
-    >>> x, y = ("x", [0.5, 1.0]), ("y", [0.1, 0.2, 0.3])
-    >>> found = ph.chaos_map(ph.problems.heavy_top(), x, y, start, t_end=20.0, step_tol=1e-7)
-    >>> found.names
-    ('x', 'y')
+    >>> start = lambda spin, mgl: {"params": {"mgl": mgl}, "omega": [[0.1, 0.0, x] for x in spin]}
+    >>> plane = ph.chaos_map(ph.problems.heavy_top(), ("spin", [2.0, 9.0]), ("mgl", [1.0]), start, t_end=5.0)
+    >>> plane.names, plane.fli.shape
+    (('spin', 'mgl'), (1, 2))
     """
 
     x: np.ndarray
@@ -107,11 +103,11 @@ class ChaosMap:
 
     @property
     def fli(self) -> np.ndarray:
-        """Largest growth."""
+        """Largest growth at the kept times; without `times`, the growth at the end, if it is positive."""
         return self._end(self.chaos.fli)
 
     def plot(self, indicator: str = "mean_megno", ax: Any = None) -> Any:
-        """Draw an indicator over the plane of starts; returns (figure, axes)."""
+        """Draw an indicator over the plane of initial states; returns (figure, axes)."""
         plots: Any = importlib.import_module("polhode.plots.chaos")  # on first use: matplotlib is slow to import
         return plots.chaos_map(self, indicator, ax)
 
@@ -125,20 +121,20 @@ def chaos(
     frequency: float | None = None,
     **starts: Any,
 ) -> Chaos:
-    """Measure how fast neighbouring motions separate, for one start or many, in the SIMD lanes of all cores.
+    """Measure how fast neighbouring motions separate, for one initial state or many, in SIMD lanes or on a GPU.
 
-    A variation of the start is integrated beside each body (`physics/fields/variation`), by the Runge-Kutta pair 8(7).
+    A variation of the motion is integrated with each body (`physics/fields/variation`) by the Runge-Kutta pair 8(7).
 
     Parameters
     ----------
-    problem : Problem; its body and field
+    problem : Problem with the body and the field
     t_end : end time (by default the problem's)
     step_tol : error allowed in each step (default 1e-9)
     tol : instead of it, the error allowed at the end; a chaotic motion may not reach it
-    frequency : angular velocity that a rotation by one radian is compared with, in the length of a variation; by
-        default that of the problem
-    starts : as in `ph.ensemble`: omega, momentum, attitude, euler, params, times and so on, with one value for each
-        body or one for all
+    frequency : angular velocity whose change counts as much as a rotation by one radian in the length of a variation;
+        by default the initial angular velocity, or one that the initial torque causes within a radian if it is larger
+    starts : as in `ph.ensemble`: omega, momentum, attitude, euler, params, times, device and so on; the arguments that
+        describe an initial state have one value for each body or one for all
 
     Returns
     -------
@@ -179,14 +175,14 @@ def _indicators(many: Ensemble, t0: float) -> Chaos:
 
 
 def chaos_map(problem: Problem, x: Any, y: Any, start: Any, **run: Any) -> ChaosMap:
-    """Measure chaos on a plane of starts.
+    """Measure chaos over a plane of initial states.
 
     Parameters
     ----------
     problem : Problem
     x, y : (name, values) of the two coordinates, such as ("theta", np.linspace(0, np.pi, 200))
-    start : function of arrays of x and of y, one number for each start; it returns a dictionary with arguments of
-        `ph.chaos` for all of them, such as ``lambda theta, rate: {"euler": ("ZXZ", ...), "omega": ...}``
+    start : function of arrays of x and of y, one number for each motion; it returns a dictionary with arguments of
+        `ph.chaos` for all motions, such as ``lambda theta, rate: {"euler": ("ZXZ", ...), "omega": ...}``
     run : further arguments of `ph.chaos`: t_end, step_tol and so on
 
     Returns

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,19 +26,22 @@ from ..physics.axes import axes
 from ..physics.control.controller import (
     CLOCK,
     PERIOD,
-    TORQUE,
     ControlField,
     Controller,
     bound_controller,
     control_in,
 )
-from ..physics.fields import Field, formula_kernel, leaves_of, places
+from ..physics.fields import Field
+from ..physics.fields.kernels import formula_kernel
+from ..physics.fields.parameters import leaves_of
+from ..physics.fields.states import places
+from ..physics.fields.sums import SumField
 from ..physics.observers.event import Event
 from ..physics.problem import Problem
 from ..physics.validate import positive
-from ..results import recorder
 from ..results.progress import Progress
-from ..results.samples import Samples
+from ..results.samples import Sampling
+from ..results.store import checkpoint, stored_control
 from ..results.trajectory import Trajectory, info_of
 from ..symbolic.tracing import UntraceableError
 from .adaptive import interpolated
@@ -47,6 +50,7 @@ from .dense import dense_between
 from .event_search import with_events
 from .failures import explain_in
 from .fixed_step import RunState, solved
+from .growing_file import Place
 from .integrator import Engine, check_compiled, check_fit, structure, torque_kernel
 from .step_control import compiled
 from .step_count import is_whole, number_of_steps
@@ -84,6 +88,13 @@ def controlled(field: Field | None, control: Controller, period: float, t0: floa
         )
     made = control.field(period, t0)
     return made if field is None else field + made
+
+
+def with_controller(problem: Problem, control: Controller, period: float) -> Problem:
+    """Return a problem whose field has the torques of a controller."""
+    made = copy.copy(problem)
+    made.field = controlled(problem.field, control, period, problem.t0)
+    return made
 
 
 def is_controlled(problem: Problem) -> bool:
@@ -130,7 +141,53 @@ def check_period(period: float, dt: float) -> int:
     return round(ratio)
 
 
+def run_spec(problem: Problem, control: Controller, period: float, resumed: Any) -> dict[str, Any]:
+    """Return what of a controller determines the bits of a run, for its file.
+
+    The run in the file `resumed`, if there is one, must have a controller that is a formula.
+    """
+    field = control.field(period, problem.t0)
+    formula = is_formula(field)
+    checkpoint.check_same_control(formula, resumed)
+    texts = (field.sampled_text, field.text, field.later_text, field.breaks_text) if formula else None
+    values = {f"control.{name}": _listed(value) for name, value in field.values.items() if name != CLOCK}
+    return {
+        "control": field.name,
+        "control_formula": checkpoint.CODE_NOT_STORED if texts is None else checkpoint.digest(repr(texts)),
+        **values,
+    }
+
+
+def _listed(value: Any) -> Any:
+    """Return nested tuples as lists, as they are read from a file."""
+    return [_listed(x) for x in value] if isinstance(value, tuple) else value
+
+
 # --- parts of a run ---------------------------------------------------------------------------------
+
+
+def is_formula(control: ControlField) -> bool:
+    """Return whether a controller is a formula."""
+    try:
+        control.sampled_text  # noqa: B018 - traced here
+    except UntraceableError:
+        return False
+    return True
+
+
+def sampling_of(problem: Problem, period: float) -> Sampling:
+    """Return how the controller in the field of a problem is sampled."""
+    control = control_in(problem.field)
+    assert control is not None
+    return Sampling(problem.t0, period, is_formula(control), tuple(control.states))
+
+
+def full_names(field: Field, names: Collection[str]) -> list[str]:
+    """Return the names that parameters of a controller have in the field that contains it, as its last part."""
+    own = control_in(field)
+    assert own is not None
+    listed = field.template.names if isinstance(field, SumField) else [(0, name, name) for name in field.values]
+    return [full for _, name, full in listed[-len(own.values) :] if name in names]
 
 
 def place_of(control: ControlField, name: str) -> int:
@@ -250,11 +307,7 @@ class Loop:
     @property
     def is_formula(self) -> bool:
         """Whether the controller is a formula."""
-        try:
-            self.control.sampled_text  # noqa: B018 - traced here
-        except UntraceableError:
-            return False
-        return True
+        return is_formula(self.control)
 
 
 def _engine(loop: Loop, sample: InPython) -> Engine:
@@ -282,18 +335,22 @@ def _engine(loop: Loop, sample: InPython) -> Engine:
 
 def solve_fixed(
     problem: Problem, control: Controller, period: float, method: Method, dt: float, t_end: Any, steps: Any,
-    every: int, progress: Any, events: Sequence[Event],
+    every: int, progress: Any, events: Sequence[Event], place: Place, law: dict[str, Any],
 ) -> Trajectory:  # fmt: skip
-    """Integrate a problem under control, with equal steps."""
+    """Integrate a problem under control, with equal steps; `law` is the `run_spec` of the controller, for a file."""
     check_body(problem.body.linear_axis is not None)
     check_compiled(problem, "control", "write the torque as a formula")
-    inner = copy.copy(problem)
-    inner.field = controlled(problem.field, control, period, problem.t0)
+    inner = with_controller(problem, control, period)
     per, count = check_period(period, dt), number_of_steps(problem, dt, t_end, steps)
     check_fit(check_method(method), inner)
     loop, sample = Loop(inner, method), InPython(inner)
     state = RunState(_engine(loop, sample), inner, dt, count, every, method=method)
-    kept = recorder.recorder(inner, info_of(inner, method=method.name, dt=dt, every=every), None, False)
+    bar = Progress(progress, method.name, count)
+    kept = place.recorder(
+        inner, state, info_of(inner, method=method.name, dt=dt, every=every),
+        lambda: checkpoint.run_spec(problem, method, dt=dt, every=every, digits=None, **law),
+        lambda: stored_control.attribute(sampling_of(inner, period)),
+    )  # fmt: skip
 
     def reason(run: RunState[Problem]) -> str:
         if not sample.fault and run.done and run.done % per == 0:
@@ -302,27 +359,19 @@ def solve_fixed(
             run, lambda t: problem.check_field(t, *problem.user_axes(*run.y[:2]), "there")
         )
 
-    sol = solved(state, kept, Progress(progress, method.name, count), reason)
+    if isinstance(kept, Trajectory):
+        bar.note(f"{place.out} is complete; nothing is changed")
+        sol = kept
+    else:
+        sol = solved(state, kept, bar, reason)
     if every == 1:
         sol.dense = dense_of(inner, method, sol)
     if events:
         sol = with_events(inner, Steps(loop), sol, events)
         sol.stored, sol._problem = dict(sol.stored), None  # the problem without the controller is another one
-    sol.control = samples(loop, sol, period)
+    if place.out is None:
+        sol.control = sampling_of(inner, period).samples(sol.t, sol.states)
     return sol
-
-
-ON_SAMPLE = 1e-9
-"""Distance of a time from a sample, in periods, that is round-off."""
-
-
-def samples(loop: Loop, sol: Trajectory, period: float) -> Samples:
-    """Return what a controller decided at those samples that were kept."""
-    number = (sol.t - loop.problem.t0) / period
-    chosen = np.flatnonzero(np.abs(number - np.round(number)) <= ON_SAMPLE * np.maximum(1.0, number))
-    values = dict(zip(loop.control.states, sol.states.values(), strict=True))
-    found = {name: x[chosen] for name, x in values.items()}
-    return Samples(sol.t[chosen], found.pop(TORQUE), found, period, loop.is_formula)
 
 
 @dataclasses.dataclass

@@ -12,7 +12,7 @@ from ..errors import InputError
 from ..kernels.so3 import conj, matrix, mul, rotate, times
 from ..numbers import floats
 from ..physics.control.controller import PERIOD, control_in
-from ..physics.fields import formula_kernel
+from ..physics.fields.kernels import formula_kernel
 from ..physics.problem import Problem
 from .step_control import compiled
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import functools
 import warnings
@@ -18,14 +17,14 @@ from ..methods.adaptive.verner87 import verner87
 from ..numbers import floats
 from ..numbers.dispatch import kernel
 from ..physics.control.controller import CLOCK, Controller
-from ..physics.fields import formula_kernel
+from ..physics.fields.kernels import formula_kernel
 from ..physics.fields.switches import switches_of
 from ..physics.observers.event import Event
 from ..physics.problem import Problem
 from ..results import convert
 from ..results.trajectory import Trajectory, info_of
 from .adaptive import Run
-from .control import Loop, check_body, controlled, place_of, samples
+from .control import Loop, check_body, place_of, sampling_of, with_controller
 from .control_in_python import InPython
 from .dense import Dense
 from .error_estimate import estimated
@@ -91,8 +90,7 @@ def solve_to(
     """Integrate a problem under control, with adaptive steps."""
     check_tolerance(wish)
     _check(problem, wish, end)
-    watch, inner = Stopwatch(), copy.copy(problem)
-    inner.field = controlled(problem.field, control, period, problem.t0)
+    watch, inner = Stopwatch(), with_controller(problem, control, period)
     check_fit(verner87, inner)
     loop, sample = Loop(inner, verner87), InPython(inner)
     if not (loop.is_formula or wish.of_steps):
@@ -119,7 +117,7 @@ def solve_to(
         status="finished" if path.finished else "failed", **{wish.name: wish.tol},
     )  # fmt: skip
     sol = Trajectory(convert.states(inner, path.times, path.rows, None), info, dense=Dense(inner, run, path))
-    sol.control = samples(loop, sol, period)
+    sol.control = sampling_of(inner, period).samples(sol.t, sol.states)
     sol.events = [sol.at(times) for times in happened]
     if not path.finished:
         t = float(path.times[-1])

@@ -88,17 +88,18 @@ def path_of(problem: Problem, sol: Trajectory) -> Path:
     """Convert a trajectory to times and rows in principal axes, in its number type, with the states of its field."""
     if sol.mp is None:
         momentum = observables.product(problem.body.inertia, sol.omega) if sol.has_varying_inertia else sol.momentum
-        path = _in_principal_axes(problem.axes_quaternion, sol.t, sol.quaternion, momentum)
+        path = in_principal_axes(problem.axes_quaternion, sol.t, sol.quaternion, momentum)
         states = [values.reshape(len(values), -1) for values in sol.states.values()]
         return dataclasses.replace(path, rows=np.hstack([path.rows, *states])) if states else path
     from ..numbers.multiprecision import number
 
     with guarded(sol.info.digits):
         arrays = (in_digits(x) for x in (sol.mp.t, sol.mp.quaternion, sol.mp.momentum))
-        return _in_principal_axes(problem.principal(number)[1], *arrays)
+        return in_principal_axes(problem.principal(number)[1], *arrays)
 
 
-def _in_principal_axes(principal_to_body: Any, t: np.ndarray, quaternion: np.ndarray, momentum: np.ndarray) -> Path:
+def in_principal_axes(principal_to_body: Any, t: np.ndarray, quaternion: np.ndarray, momentum: np.ndarray) -> Path:
+    """Return the path of states in the user's axes."""
     q, m = tuple(quaternion.T), tuple(momentum.T)
     q, m = (mul(q, principal_to_body), unrotate(principal_to_body, m)) if principal_to_body else (q, m)
     return Path(t, np.stack([*q, *m], 1), 0, True)

@@ -12,7 +12,7 @@ import numpy as np
 from ..kernels.so3 import mul, unrotate
 from ..numbers import floats
 from ..numbers.dual import Dual
-from ..physics.fields import like
+from ..physics.fields.parameters import like
 from ..physics.problem import Problem
 from ..symbolic.rows import Rows
 

@@ -11,6 +11,7 @@ from ..methods import Method
 from .adaptive import Path, between_steps, distance, interpolated, round_off, scale_of_momentum
 from .error_estimate import Estimated
 from .integrator import beginning, engine
+from .located_steps import LocatedSteps, can_locate
 from .schedule import Schedule
 from .step_control import EPS, working_eps
 
@@ -26,7 +27,10 @@ class FixedRun:
 
     def __post_init__(self) -> None:
         self.problem, self.end = self.schedule.problem, self.schedule.legs[-1].end
-        self.engine = engine(self.problem, self.method, self.digits)
+        self.located = None
+        if can_locate(self.problem, self.method, self.digits):
+            self.located = LocatedSteps(self.problem, self.method, [leg.end for leg in self.schedule.legs])
+        self.engine = engine(self.problem, self.method, self.digits) if self.located is None else self.located.engine()
         self.count = sum(self.counts)
         self.dt = (self.end - self.problem.t0) / self.count if len(self.counts) == 1 else 0.0
 
@@ -58,6 +62,8 @@ class FixedRun:
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
         """Return rows at any times within the run."""
+        if self.located is not None:
+            return self.located.state_at(times, path_times, rows)
         interpolate = between_steps(self.problem, self.method, self.digits)
         return interpolated(interpolate, times, path_times, rows, self.engine.system, 0, self.schedule)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 
 from ..errors import InputError, StepError
 from ..kernels.loops import COLUMNS
-from ..kernels.so3 import matrix
+from ..kernels.so3 import matrix, mul
 from ..methods import Method, methods
 from ..numbers import floats
 from ..numbers.dual import Dual, plain
@@ -20,8 +21,11 @@ from ..physics.problem import Problem
 from ..physics.validate import positive
 from .directions import Direction, by_name, directions_of, seeds, to_tensor, varied_parameters
 from .integrator import beginning, check_fit, check_formula, state_space, structure, torque_kernel
+from .located_steps import can_locate
 from .noise import without_noise
+from .solve import solve
 from .step_count import number_of_steps
+from .tangent import Tangent
 
 WRT = ("inertia", "momentum", "attitude", "params")
 """Quantities with respect to which derivatives can be taken."""
@@ -113,7 +117,8 @@ def gradient(
     observable.check(problem.t0, R, omega, problem.momentum, f"at the start (t = {problem.t0:g})")
     wanted = {name: directions_of(name, problem) for name in names}
     directions = [direction for some in wanted.values() for direction in some]
-    value, tangents = Run(problem, chosen, dt, count).differentiated(observable, directions)
+    kind = LocatedRun if can_locate(problem, chosen) else Run
+    value, tangents = kind(problem, chosen, dt, count).differentiated(observable, directions)
     return _sorted_out(value, tangents, wanted, observable.shape, problem)
 
 
@@ -165,7 +170,7 @@ class Run:
 
     def _observed(self, observable: Observable, directions: Sequence[Direction], other: Any, width: int) -> Any:
         y, system, principal_to_body = seeds(self.problem, directions, other)
-        t, q, m = self.ended(y, system, len(directions), width)
+        t, q, m = self.ended(y, system, directions, other, width)
         try:
             found = observable(t, q, m, system[1], principal_to_body)
         except (ArithmeticError, ValueError) as problem:
@@ -179,13 +184,16 @@ class Run:
             raise InputError(f"the observable {observable.name} has no finite derivative at the end (t = {plain(t):g})")
         return value, tangents
 
-    def ended(self, y: Any, system: Any, directions: int, width: int) -> tuple[Any, Any, Any]:
+    def ended(
+        self, y: Any, system: Any, directions: Sequence[Direction], other: Any, width: int
+    ) -> tuple[Any, Any, Any]:
         """Return time, attitude and momentum at the end, as numbers with tangents."""
+        number = len(directions)
         columns = {} if self.problem.field is None else self.problem.field.columns
         numbers = [x for part in (*y, *system) for x in part]
         data = np.zeros((len(numbers), 1 + width))
         data[:, 0] = [x.value for x in numbers]
-        data[:, 1 : 1 + directions] = [x.tangent for x in numbers]
+        data[:, 1 : 1 + number] = [x.tangent for x in numbers]
         rows = np.empty((1, COLUMNS + self.method.has_own_time, 1 + width))
         last = (self.count, math.inf) if self.method.has_own_time else self.count
         h, t0 = self.dt, self.problem.t0
@@ -196,12 +204,12 @@ class Run:
                 f"{self.method.name} failed in step {reached + 1} (from t = {t0 + reached * h:g} with dt = {h:g}); "
                 f"ph.solve reports the reason"
             )
-        if not np.isfinite(rows[..., : 1 + directions]).all():
+        if not np.isfinite(rows[..., : 1 + number]).all():
             raise StepError(
                 f"the formulas of {self.method.name} have no finite derivative at this motion (equal moments, a spin "
                 f"about a principal axis, or a body at rest); use another method"
             )
-        end = [Dual(1, float(row[0]), row[1 : 1 + directions].copy()) for row in rows[0]]
+        end = [Dual(1, float(row[0]), row[1 : 1 + number].copy()) for row in rows[0]]
         return end[COLUMNS] if self.method.has_own_time else t0 + self.count * h, tuple(end[:4]), tuple(end[4:7])
 
     def _loop(self, parameters: int, columns: tuple[int, ...], width: int) -> Any:
@@ -218,6 +226,28 @@ class Run:
             )  # fmt: skip
 
         return program(build_loop, "slopes", width, *structure(self.problem, self.method)).run
+
+
+@dataclasses.dataclass(frozen=True)
+class LocatedRun(Run):
+    """The same where the field jumps with the state: tangents pass through the jumps (`run/saltation.py`)."""
+
+    @functools.cached_property
+    def tangent(self) -> Tangent:
+        """The tangent of the run."""
+        found = solve(self.problem, self.method, dt=self.dt, steps=self.count, tangent=True, progress=False).tangent
+        assert found is not None
+        return found
+
+    def ended(
+        self, y: Any, system: Any, directions: Sequence[Direction], other: Any, width: int
+    ) -> tuple[Any, Any, Any]:
+        """Return time, attitude and momentum at the end, as numbers with tangents."""
+        row, slopes = self.tangent.at_end(list(directions), other)
+        q: Any = tuple(row[:4].tolist())
+        turns = np.stack([mul(q, (0.0, *(d / 2).tolist())) for d in slopes[:3].T], 1)
+        end = [Dual(1, float(x), slope) for x, slope in zip(row, np.concatenate([turns, slopes[3:]]), strict=True)]
+        return self.problem.t0 + self.count * self.dt, tuple(end[:4]), tuple(end[4:])
 
 
 # --- the result -------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from ..methods.queries import Torque
 from ..numbers import floats
 from ..numbers.dispatch import kernel
 from ..numbers.precision import guarded
-from ..physics.fields import without_states
+from ..physics.fields.states import without_states
 from ..physics.problem import Problem
 from ..physics.queries import answering
 from ..physics.validate import number_of_digits

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import StepError
+from ..results.recorder import NOTHING
 from ..results.store import checkpoint, trajectory_store
 from ..results.trajectory import Trajectory
 from . import adaptive
@@ -21,12 +22,12 @@ from .journal import Journal
 
 def written(
     out: Any, overwrite: bool, resume: bool, how: dict[str, Any], run: Callable[[], Trajectory],
-    growing: Callable[..., Journal] | None = None,
+    growing: Callable[..., Journal] | None = None, attributes: Mapping[str, str] = NOTHING,
 ) -> Trajectory:  # fmt: skip
     """Run and write the result; with `resume`, return the result of a complete file of the same run.
 
     `how` are the inputs that determine the run (`checkpoint.run_spec`). The states before a failed step are written.
-    `growing(path, attrs, found)` makes the journal of a run.
+    `growing(path, attrs, found)` makes the journal of a run; `attributes` are further ones of the file.
     """
     with trajectory_store.reserved(out):
         unfinished = None
@@ -39,7 +40,7 @@ def written(
             same_software = whole is not None and whole.stored.attrs.get(checkpoint.SOFTWARE) == checkpoint.software()
             unfinished = whole.stored if whole is not None and same_software else None
         path = trajectory_store.new_path(out, overwrite)
-        attrs = checkpoint.initial_attributes(how)
+        attrs = checkpoint.initial_attributes(how) | dict(attributes)
         journal = None if growing is None else growing(path, attrs, unfinished)
         try:
             with contextlib.nullcontext() if journal is None else adaptive.journaled(journal):

@@ -26,6 +26,7 @@ import numpy as np
 
 from ..compile.clock import Stopwatch
 from ..errors import InputError
+from ..kernels.loops import COLUMNS
 from ..numbers.precision import GUARD_DIGITS
 from ..physics.problem import Problem
 from ..physics.units import Units
@@ -152,8 +153,19 @@ def _name(number: int, block: int) -> str:
 
 def _key(run: Run) -> str:
     """What distinguishes the runs of one result, as text."""
-    texts = [number_text(x) for x in (run.tolerance, run.end, *run.longest, *run.y[0], *run.y[1])]
+    texts = [number_text(x) for x in (run.tolerance, run.end, *run.longest, *_numbers_of(run.y))]
     return json.dumps([run.controlled_step.label(run.order), run.order, *texts])
+
+
+def _numbers_of(y: Any) -> list[Any]:
+    """All numbers of a state: attitude, momentum, and what follows them."""
+    return [x for part in y for x in part]
+
+
+def _state_of(numbers: list[Any]) -> tuple[tuple[Any, ...], ...]:
+    """Inverse of `_numbers_of`."""
+    plain = tuple(numbers[:4]), tuple(numbers[4:COLUMNS])
+    return (*plain, tuple(numbers[COLUMNS:])) if len(numbers) > COLUMNS else plain
 
 
 def _write(file: FilePath, key: str, pieces: list[Path]) -> None:
@@ -205,7 +217,7 @@ def _summary(piece: Path) -> dict[str, Any]:
     found |= {name: number_text(getattr(piece, name)) for name in SCALARS}
     at = piece.standing
     if at is not None:
-        numbers = [number_text(x) for x in (at.t, at.proposal, at.largest, *at.y[0], *at.y[1])]
+        numbers = [number_text(x) for x in (at.t, at.proposal, at.largest, *_numbers_of(at.y))]
         found["standing"] = [at.leg, at.size, at.attempted, numbers]
     return found
 
@@ -221,6 +233,6 @@ def _piece(one: dict[str, Any], times: np.ndarray, rows: np.ndarray, digits: int
     if "standing" in one:
         leg, size, attempted, texts = one["standing"]
         t, proposal, largest, *y = map(number, texts)
-        standing = Standing(leg, t, (tuple(y[:4]), tuple(y[4:])), proposal, largest, size, attempted)
+        standing = Standing(leg, t, _state_of(y), proposal, largest, size, attempted)
     scalars = {name: number(one[name]) for name in SCALARS}
     return Path(times, rows, one["rejected"], one["finished"], one["crawling"], **scalars, standing=standing)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..methods import methods
+from ..methods import Method, methods
 from ..physics.problem import Problem
 from ..physics.validate import real_array
 from ..results.store import trajectory_store
@@ -43,6 +43,14 @@ def load(path: str | Path) -> Any:
     return found
 
 
+def _has_every_step(sol: Trajectory, method: Method) -> bool:
+    """True if no two neighbouring states are further apart than a step; with ``times=`` they may be."""
+    if method.has_own_time:
+        return len(sol) == sol.info.steps + 1
+    rounding = 4 * np.spacing(np.abs(sol.t).max())
+    return len(sol) == 1 or bool(np.abs(np.diff(sol.t)).max() <= abs(sol.info.dt) + rounding)
+
+
 @dataclasses.dataclass
 class LoadedDense:
     """Dense output of a trajectory in a file."""
@@ -55,7 +63,8 @@ class LoadedDense:
         assert problem is not None
         if sol.info.dt and sol.info.every == 1 and sol.info.method in methods:
             method = methods[sol.info.method]
-            return dense_of(problem, method.base or method, sol)(t)
+            if _has_every_step(sol, method):
+                return dense_of(problem, method.base or method, sol)(t)
         times = np.atleast_1d(real_array(t, "t must be a time or an array of times"))
         first, last = sorted((float(sol.t[0]), float(sol.t[-1])))
         if times.ndim != 1 or not (np.isfinite(times) & (times >= first) & (times <= last)).all():

@@ -9,8 +9,9 @@ side. Where both sides lead back to the surface (sliding, as in Coulomb friction
 from __future__ import annotations
 
 import copy
+import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,8 @@ from ..numbers.arrays import components
 from ..physics.fields.sides import SidedField, conditions_of
 from ..physics.fields.switches import PiecewiseField
 from ..physics.problem import Problem
-from .adaptive import Path, Run, interpolated
+from ..physics.units import ScaledRun
+from .adaptive import Path, Run, Standing, interpolated
 from .event_search import GLANCES
 from .schedule import Leg, Schedule
 from .step_control import EPS
@@ -38,6 +40,104 @@ MOST_SHORT = 100
 """Most changes in a row without time between them: then the motion slides along the surface."""
 
 
+def placed(field: SidedField, system: Any, moment: Any, sides: Any) -> Any:
+    """Return the kernel data on these sides, at a moment between two edges in time, of one state or of many.
+
+    The moment in `system` stays if None is given.
+    """
+    inertia, inverse, p = system
+    first = len(field.whole.parameters)
+    own = p[:first]
+    if moment is not None and isinstance(field.whole, PiecewiseField):
+        own = (*own[:-1], moment)
+    return inertia, inverse, (*own, *sides, *p[first + field.count :])
+
+
+def truths(problem: Problem, times: np.ndarray, rows: np.ndarray, system: Any) -> np.ndarray:
+    """Return whether the conditions hold at some states, as numbers 1 and 0: (states, conditions)."""
+    return _evaluated(problem, "truths", times, rows, system)
+
+
+def gaps(problem: Problem, times: np.ndarray, rows: np.ndarray, system: Any) -> np.ndarray:
+    """Return g of every condition at some states, zero where it changes: (states, conditions)."""
+    return _evaluated(problem, "gaps", times, rows, system)
+
+
+def _evaluated(problem: Problem, what: str, times: np.ndarray, rows: np.ndarray, system: Any) -> np.ndarray:
+    q, m = problem.user_axes(components(rows[:, :4]), components(rows[:, 4:7]))
+    omega = problem._velocity(m)
+    with np.errstate(all="ignore"):
+        found = getattr(problem.field, what)(times, matrix(q), omega, system[2])
+    return np.stack([np.broadcast_to(x, times.shape) for x in found], -1).astype(float)
+
+
+def settled(problem: Problem, times: np.ndarray, rows: np.ndarray, moments: Any, system: Any) -> np.ndarray | None:
+    """Return the sides (states, conditions) on which some states are; None if no sides agree with the conditions.
+
+    A condition inside another one may change with the side of the other.
+    """
+    field = problem.field
+    assert isinstance(field, SidedField)
+    sides = np.zeros((len(times), field.count))
+    for _ in range(field.count + 1):
+        found = truths(problem, times, rows, placed(field, system, moments, components(sides)))
+        if (found == sides).all():
+            return sides
+        sides = found
+    return None
+
+
+Between = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray | None]
+"""Dense output (moments, times, rows): the rows at some moments, from the states at some times; None if it fails."""
+
+
+class Change(NamedTuple):
+    """Two moments of a run, before and after a change of a condition, and the state at the second."""
+
+    low: float
+    high: float
+    row: np.ndarray
+
+
+def glimpsed(problem: Problem, between: Between, times: np.ndarray, rows: np.ndarray, system: Any) -> Change | None:
+    """Look at steps in a few places each; return the first change of a condition from its side in `system`."""
+    glances = glanced(times)
+    seen = between(glances, times, rows)
+    if seen is None:
+        return Change(glances[0], glances[1], rows[0])
+    at = np.flatnonzero(off_side(problem, glances, seen, system)[1:])
+    return Change(glances[at[0]], glances[at[0] + 1], seen[at[0] + 1]) if len(at) else None
+
+
+def located(
+    problem: Problem, between: Between, change: Change, times: np.ndarray, rows: np.ndarray, system: Any
+) -> tuple[float, np.ndarray] | None:
+    """Return the time of a change, bracketed to two neighbouring doubles, and the state there; None on failure."""
+
+    def differs(moments: np.ndarray) -> np.ndarray:
+        seen = between(moments, times, rows)
+        return np.ones(len(moments), bool) if seen is None else off_side(problem, moments, seen, system)
+
+    moment = bracketed(differs, change.low, change.high)
+    seen = between(np.array([moment]), times, rows)
+    return None if seen is None else (moment, seen[0])
+
+
+def glanced(times: np.ndarray) -> np.ndarray:
+    """Return the times at which steps are looked at for changes."""
+    parts = np.arange(GLANCES) / GLANCES
+    return np.append((times[:-1, None] + np.diff(times)[:, None] * parts).ravel(), times[-1])
+
+
+def off_side(problem: Problem, times: np.ndarray, rows: np.ndarray, system: Any) -> np.ndarray:
+    """Return at which states some condition differs from its side in `system`."""
+    field = problem.field
+    assert isinstance(field, SidedField)
+    first = len(field.whole.parameters)
+    sides = np.array(system[2][first : first + field.count])
+    return np.asarray((truths(problem, times, rows, system) != sides).any(axis=1))
+
+
 def held(legs: Schedule) -> Schedule | None:
     """The schedule with the field held on one side of its conditions; None if there are none that can be located."""
     field = legs.problem.field
@@ -48,109 +148,118 @@ def held(legs: Schedule) -> Schedule | None:
     return Schedule(problem, legs.legs, legs.spacing)
 
 
-class Side(NamedTuple):
-    """A part of a run between two changes: its end, and the kernel data with the sides."""
-
-    end: float
-    system: Any
-
-
 class LocatedRun(Run):
-    """A run, as `Run`, of a problem whose field is a `SidedField`."""
+    """A run of a problem whose field is a `SidedField`; it is not finished if the motion slides, or if a step fails."""
 
-    def __init__(self, problem: Problem, *rest: Any) -> None:
-        super().__init__(problem, *rest)
-        assert isinstance(problem.field, SidedField)
-        self.field = problem.field
-        self.first = len(problem.field.whole.parameters)
-        self.sides: list[Side] = []
+    @property
+    def field(self) -> SidedField:
+        """The field, held on one side."""
+        assert isinstance(self.problem.field, SidedField)
+        return self.problem.field
 
-    def __call__(self) -> Path:
-        """Return the whole path; it is not finished if the motion slides, or if a step fails."""
-        self.sides = []
-        return _Walk(self).path()
+    def computed(self, start: Standing | None = None) -> Iterator[Path]:
+        """Compute the pieces, all of them or those after `start`."""
+        return _Walk(self, start).pieces()
 
-    def at(self, leg: Leg, sides: tuple[float, ...]) -> Any:
+    def at(self, leg: Leg, sides: np.ndarray) -> Any:
         """Return the kernel data of a leg, on these sides."""
-        inertia, inverse, p = self.system
-        own = p[: self.first]
-        if isinstance(self.field.whole, PiecewiseField):
-            own = (*own[:-1], leg.moment)
-        return inertia, inverse, (*own, *sides, *p[self.first + self.field.count :])
-
-    def truths(self, times: np.ndarray, rows: np.ndarray, system: Any) -> np.ndarray:
-        """Return whether the conditions hold at some states, as numbers 1 and 0: (states, conditions)."""
-        q, m = self.problem.user_axes(components(rows[:, :4]), components(rows[:, 4:7]))
-        omega = self.problem._velocity(m)
-        with np.errstate(all="ignore"):
-            found = self.field.truths(times, matrix(q), omega, system[2])
-        return np.stack([np.broadcast_to(x, times.shape) for x in found], -1).astype(float)
+        return placed(self.field, self.system, leg.moment, tuple(sides.tolist()))
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
         """Return rows at any times within the run, each by one step from the last stored state on its side."""
-        seen = np.empty((len(times), rows.shape[1]))
-        which = np.minimum(np.searchsorted([x.end for x in self.sides], times, side="left"), len(self.sides) - 1)
-        for k in np.unique(which):
-            part = self._between(self.sides[k].system, times[which == k], path_times, rows)
-            if part is None:
+        first = np.clip(np.searchsorted(path_times, times, side="right") - 1, 0, len(path_times) - 1)
+        seen = rows[first].copy()
+        ends = np.array([leg.end for leg in self.schedule.legs])
+        legs = np.minimum(np.searchsorted(ends, path_times[first], side="right"), len(ends) - 1)
+        for number in np.unique(legs):
+            leg = self.schedule.legs[number]
+            here = np.flatnonzero((legs == number) & (times != path_times[first]))
+            sides = settled(self.problem, path_times[first[here]], rows[first[here]], leg.moment, self.system)
+            if sides is None:
                 return None
-            seen[which == k] = part
+            for one in np.unique(sides, axis=0):
+                group = here[(sides == one).all(1)]
+                part = self._between(self.at(leg, one), times[group], path_times, rows)
+                if part is None:
+                    return None
+                seen[group] = part
         return seen
 
     def _between(self, system: Any, times: np.ndarray, starts: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
         return interpolated(self.controlled_step.interpolate, times, starts, rows, system, self.order)
 
 
+def is_located(run: Any) -> bool:
+    """Return whether the steps of a run end where conditions change."""
+    return isinstance(run.run if isinstance(run, ScaledRun) else run, LocatedRun)
+
+
 class _Walk:
-    """One run: the states so far, and the sides on which it is."""
+    """One run, or the rest of one: where it stands, and the states that were not yielded yet."""
 
-    def __init__(self, run: LocatedRun) -> None:
-        self.run, self.t, self.y = run, run.problem.t0, run.y
-        self.row = np.array([x for part in run.y for x in part])
-        self.proposal, self.largest, self.turned = run.proposal(), 0.0, 0.0
-        self.times, self.rows = [np.array([self.t])], [self.row[None]]
-        self.rejected = self.tried = self.short = 0
-        self.changed = -math.inf
+    def __init__(self, run: LocatedRun, start: Standing | None) -> None:
+        at = start or Standing(0, run.problem.t0, run.y, run.proposal(), 0.0, FEW, 0)
+        self.run, self.number, self.t, self.y, self.proposal = run, at.leg, at.t, at.y, at.proposal
+        self.largest, self.size, self.tried = at.largest, at.size, at.attempted
+        self.row = np.array([x for part in at.y for x in part])
+        self.short, self.changed = 0, -math.inf
+        self.times: list[np.ndarray] = [] if start else [np.array([self.t])]
+        self.rows: list[np.ndarray] = [] if start else [self.row[None]]
+        self.rejected, self.turned = 0, 0.0
 
-    def path(self) -> Path:
-        """Walk to the end."""
-        run, sides = self.run, (0.0,) * self.run.field.count
-        legs = list(zip(run.schedule.legs, run.longest, strict=True))
-        finished = all(self._leg(leg, longest, sides) for leg, longest in legs)
-        times, rows = np.concatenate(self.times), np.concatenate(self.rows)
+    def _forget(self) -> None:
+        """Begin a new piece."""
+        self.times, self.rows, self.rejected, self.turned = [], [], 0, 0.0
+
+    def pieces(self) -> Iterator[Path]:
+        """Walk to the end.
+
+        No piece ends at a change: how often conditions changed lately is not kept from one piece to the next.
+        """
+        legs = list(zip(self.run.schedule.legs, self.run.longest, strict=True))
+        for number in range(self.number, len(legs)):
+            self.number = number
+            for fine in self._leg(*legs[number]):
+                if not fine:
+                    yield self._piece(finished=False)
+                    return
+                if sum(map(len, self.times)) >= MANY and self.t < self.run.end:
+                    yield self._piece(after=self._standing())
+        yield self._piece()
+
+    def _piece(self, finished: bool = True, after: Standing | None = None) -> Path:
         largest = max(self.largest, math.hypot(*self.y[1]))
-        return Path(times, rows, self.rejected, finished, largest=largest, turned=self.turned)
+        times = np.concatenate([*self.times, np.empty(0)])
+        rows = np.concatenate([*self.rows, np.empty((0, len(self.row)))])
+        made = Path(times, rows, self.rejected, finished, largest=largest, turned=self.turned, standing=after)
+        self._forget()
+        return made
 
-    def _leg(self, leg: Leg, longest: float, sides: tuple[float, ...]) -> bool:
-        """Walk to the end of a leg; return whether that succeeded."""
-        run, size = self.run, FEW
+    def _standing(self) -> Standing:
+        return Standing(self.number, self.t, self.y, self.proposal, self.largest, self.size, self.tried)
+
+    def _leg(self, leg: Leg, longest: float) -> Iterator[bool]:
+        """Walk to the end of a leg; yield whether all is well, whenever no condition changes."""
+        run = self.run
         while self.t < leg.end:
-            system = self._settled(leg, sides)
+            system = self._settled(leg)
             if system is None or self.short > MOST_SHORT or self.tried > run.controlled_step.most:
-                return False
+                yield False
+                return
             change = None
             while change is None and self.t < leg.end:
-                times, rows, fine = self._steps(leg, longest, system, size)
+                times, rows, fine = self._steps(leg, longest, system, self.size)
                 change = self._change(times, rows, system)
-                self._keep(times, rows, change, system)
-                if change is None and not fine:
-                    return False
-                size = FEW if change else min(2 * size, MANY)
-            run.sides.append(Side(self.t, system))
-        return True
+                self._keep(times, rows, change)
+                self.size = FEW if change else min(2 * self.size, MANY)
+                if change is None:
+                    yield fine
 
-    def _settled(self, leg: Leg, sides: tuple[float, ...]) -> Any:
-        """Return the kernel data with the sides of the current state; None if no sides agree with the conditions.
-
-        A condition inside another one may change with the side of the other.
-        """
-        for _ in range(len(sides) + 1):
-            system = self.run.at(leg, sides)
-            found = tuple(self.run.truths(np.array([self.t]), self.row[None], system)[0].tolist())
-            if found == sides:
-                return system
-            sides = found
-        return None
+    def _settled(self, leg: Leg) -> Any:
+        """Return the kernel data with the sides of the current state; None if no sides agree with the conditions."""
+        run = self.run
+        sides = settled(run.problem, np.array([self.t]), self.row[None], leg.moment, run.system)
+        return None if sides is None else run.at(leg, sides[0])
 
     def _steps(self, leg: Leg, longest: float, system: Any, size: int) -> tuple[np.ndarray, np.ndarray, bool]:
         """Make some steps; return the state now and those after it."""
@@ -169,25 +278,11 @@ class _Walk:
         """Return the first time at which a condition differs from its side, and the state there; None if none does."""
         if len(times) < 2:
             return None
-        parts = np.arange(GLANCES) / GLANCES
-        glances = np.append((times[:-1, None] + np.diff(times)[:, None] * parts).ravel(), times[-1])
+        between = functools.partial(self.run._between, system)
+        change = glimpsed(self.run.problem, between, times, rows, system)
+        return None if change is None else located(self.run.problem, between, change, times, rows, system)
 
-        def differs(moments: np.ndarray) -> np.ndarray:
-            seen = self.run._between(system, moments, times, rows)
-            if seen is None:
-                return np.ones(len(moments), dtype=bool)
-            first = self.run.first
-            sides = np.array(system[2][first : first + self.run.field.count])
-            return np.asarray((self.run.truths(moments, seen, system) != sides).any(axis=1))
-
-        at = np.flatnonzero(differs(glances)[1:])
-        if not len(at):
-            return None
-        moment = bracketed(differs, glances[at[0]], glances[at[0] + 1])
-        seen = self.run._between(system, np.array([moment]), times, rows)
-        return None if seen is None else (moment, seen[0])
-
-    def _keep(self, times: np.ndarray, rows: np.ndarray, change: Any, system: Any) -> None:
+    def _keep(self, times: np.ndarray, rows: np.ndarray, change: Any) -> None:
         """Keep the steps up to the change, and the state there."""
         if change is None:
             self.times.append(times[1:])

@@ -81,7 +81,7 @@ def lyapunov(
     ----------
     problem : Problem
     method, dt : a method and its step; or
-    tol, step_tol : the error allowed at the end or in each step (of a chaotic motion, `step_tol`)
+    tol, step_tol : the error allowed at the end or in each step (use `step_tol` for a chaotic motion)
     t_end, steps : end time or number of steps
 
     Returns

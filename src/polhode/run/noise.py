@@ -58,8 +58,8 @@ def _check_thermostat(method: Method | None, problem: Problem) -> None:
     links = links_at_start(field)
     if links not in (None, chain.links):
         raise InputError(
-            f"{name} has a chain of {chain.links} links, and the thermostat begins with {links} of them; give an array "
-            f"chain of shape (2, {chain.links})"
+            f"{name} has a chain of {chain.links} links, but the initial chain of the thermostat has {links}; give an "
+            f"array chain of shape (2, {chain.links})"
         )
 
 

@@ -27,7 +27,8 @@ from ..errors import InputError
 from ..kernels.so3 import matrix, unit
 from ..numbers import arrays, floats  # noqa: F401 - arrays: the torque is evaluated at many times at once
 from ..physics.body import Body
-from ..physics.fields import Field, formula_kernel
+from ..physics.fields import Field
+from ..physics.fields.kernels import formula_kernel
 from ..physics.fields.switches import PiecewiseField, between, edges
 from ..physics.problem import Problem
 from ..physics.units import Units

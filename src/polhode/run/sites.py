@@ -42,7 +42,7 @@ def sites(masses: Any, positions: Any, kinds: Any = None) -> Sites:
 
     Parameters
     ----------
-    masses : (S,) of the sites of a molecule, or (K, S) of those of K kinds. Sites without mass have forces, too
+    masses : (S,) of the sites of a molecule, or (K, S) of those of K kinds. Massless sites may carry forces
     positions : (S, 3), or (K, S, 3), in any axes and from any origin
     kinds : (N,) the kind of each molecule; only for several kinds
 
@@ -73,8 +73,8 @@ def sites(masses: Any, positions: Any, kinds: Any = None) -> Sites:
 class Sites:
     """The sites of rigid molecules; created by `ph.sites`.
 
-    The body frame has its origin in the centre of mass and the principal axes as its axes; axes that are principal
-    already are kept. Attitudes are unit quaternions, scalar first, from this frame to space.
+    The body frame has its origin at the centre of mass and its axes along the principal axes; axes that are already
+    principal are kept. Attitudes are unit quaternions, scalar first, from this frame to space.
 
     Attributes
     ----------

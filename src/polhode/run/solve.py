@@ -10,26 +10,28 @@ from typing import Any
 
 from ..errors import InputError, StepError
 from ..methods import EXAMPLE, Method, methods
+from ..methods.adaptive.verner87 import verner87
 from ..physics.observers.event import checked
 from ..physics.observers.statistics import PARTS, Statistic
 from ..physics.problem import Problem, finite_number
-from ..physics.units import BACKWARD, NO_UNITS, rescaled, units_of_steps
+from ..physics.units import BACKWARD, NO_UNITS, ScaledRun, rescaled, units_of_steps
 from ..physics.validate import MOST_STEPS, flag, number_of_digits, whole_number
-from ..results import recorder
 from ..results.progress import Progress
-from ..results.store import checkpoint, integrity, trajectory_store
-from ..results.trajectory import Info, Trajectory, info_of
+from ..results.store import checkpoint, integrity, stored_control, trajectory_store
+from ..results.trajectory import Trajectory, info_of
 from . import control as sampled_control
-from . import control_to_tolerance, with_states
-from .dense import Steps, dense_of
+from . import control_tangent, control_to_tolerance, with_states
+from .dense import Steps, dense_between, dense_of, in_principal_axes
 from .event_search import with_events
 from .exact import top_at_steps
 from .failures import explain
 from .fixed_step import RunState, solved
+from .growing_file import Place
 from .integrator import check_compiled, engine, keeping
 from .into_file import written
 from .journal import Journal
 from .kept import FOR_FILE, STEPS, Kept
+from .located_steps import LocatedSteps, can_locate, warn_of_jumps
 from .noise import between_steps_without_noise, check_forward, check_moving, check_noise
 from .schedule import Bounds
 from .step_count import end_time, length, signed_step
@@ -80,10 +82,10 @@ def solve(
     times : keep the states at these times instead, by dense output (`t_eval` elsewhere); the last is the default t_end
     max_turn : keep all steps, and states between them such that the body turns by at most this angle in radians from
         one to the next; files of runs to a tolerance have 0.25 by default, so that they can be drawn
-    out : also write to this file (``.zarr`` or ``.nc``) during the run, with bounded memory; with tol, at the end
+    out : also write to this file (``.zarr`` or ``.nc``) during the run; with a fixed step, memory is bounded
     overwrite : replace an existing file
     resume : continue the run in `out` (killed, interrupted, or complete and now with a later end), bit-identical to an
-        uninterrupted run; start it if the file does not exist. Arguments that differ from the file are refused.
+        uninterrupted run; start it if the file does not exist. Arguments that differ from the file are an error.
     digits : run the same kernels in mpmath with this many digits (slow); see ``Trajectory.mp``. Dense output, events
         and tolerances, such as ``tol=1e-25, digits=30``, are in the same digits
     events : events from `ph.event`; ``sol.events`` holds the states at which each occurred
@@ -91,8 +93,8 @@ def solve(
     stops : with tol, times at which steps must end: jumps of a custom torque, start and end of a short pulse (those of
         `ph.where` conditions on t, thrusters and tables are found automatically)
     max_step : with tol, the longest step allowed
-    tangent : also give the derivatives of the states by the initial state, the inertia and the parameters of the field:
-        ``sol.tangent``, exact for the discrete steps
+    tangent : also give the derivatives of the states with respect to the initial state, the inertia and the parameters
+        of the field: ``sol.tangent``, exact for the discrete steps
     control : a function of t, R, omega that returns the torque of a controller, or one made by `ph.controller`; it is
         called once in each period, and what it returns is held until the next sample. ``sol.control`` has the samples
     period : the time between two samples; no step crosses a sample
@@ -133,16 +135,21 @@ def solve(
     sampled_control.refuse_controlled(problem.field)
     if control is not None or period is not None:
         asked = sampled_control.read(control, period)
-        sampled_control.refuse(out=out, resume=resume, digits=digits, tangent=tangent)
+        sampled_control.refuse(digits=digits)
     if with_states.has_states(problem):
         with_states.check_arguments(problem, method, out=out, resume=resume, digits=digits)
     if tangent is not False and flag("tangent", tangent):
+        if asked is not None:
+            control_tangent.check(problem, *asked, verner87 if method is None else methods[method])
         _check_tangent(problem, method, out, resume, digits)
     wanted = [] if type(events) is tuple and not events else checked(events, problem)
     if out is not None or resume is not False or overwrite is not False:
         _check_resume(out, overwrite, resume)
     if resume:
         checkpoint.check_resumable(problem.field, out)
+    law: dict[str, Any] = {}
+    if asked is not None and out is not None:
+        law = sampled_control.run_spec(problem, *asked, out if resume else None)
     if tol is not None or step_tol is not None:
         check_noise(None, problem)
         if problem.field is not None and problem.field.opaque:
@@ -154,20 +161,28 @@ def solve(
         kept.check(problem.t0, end)
         if stops is not None or max_step is not None:
             wish.bounds = Bounds.of(problem.t0, end, stops, max_step)
-        if asked is not None:
-            return kept.applied(control_to_tolerance.solve_to(problem, *asked, wish, end, wanted))
+        if asked is not None and out is None:
+            sol = control_to_tolerance.solve_to(problem, *asked, wish, end, wanted)
+            return kept.applied(control_tangent.with_tangent(problem, *asked, verner87, sol) if tangent else sol)
         if out is None:
             sol = solve_to(problem, wish, end, wanted, progress)
             return kept.applied(with_tangent(problem, methods[sol.method], sol) if tangent else sol)
         how = checkpoint.run_spec(
             problem, wish.method, **{wish.name: wish.tol}, t_end=end, events=checkpoint.events_spec(wanted),
             **wish.bounds.attributes, **kept.attributes, **({} if wish.digits is None else {"digits": wish.digits}),
+            **law,
         )  # fmt: skip
         kept = FOR_FILE if kept is STEPS else kept
-        run_to = functools.partial(solve_to, problem, wish, end, wanted, progress)
-        told = info_of(problem, method="", dt=0.0, digits=wish.digits, status="running", **{wish.name: wish.tol})
-        growing = functools.partial(Journal, problem, wish.units(problem, end - problem.t0), told)
-        return written(out, overwrite, resume, how, lambda: kept.applied(run_to()), growing)
+        if asked is None:
+            run_to = functools.partial(solve_to, problem, wish, end, wanted, progress)
+            moving, units, attributes = problem, wish.units(problem, end - problem.t0), {}
+        else:
+            run_to = functools.partial(control_to_tolerance.solve_to, problem, *asked, wish, end, wanted)
+            moving, units = sampled_control.with_controller(problem, *asked), NO_UNITS
+            attributes = stored_control.attribute(sampled_control.sampling_of(moving, asked[1]))
+        told = info_of(moving, method="", dt=0.0, digits=wish.digits, status="running", **{wish.name: wish.tol})
+        growing = functools.partial(Journal, moving, units, told)
+        return written(out, overwrite, resume, how, lambda: kept.applied(run_to()), growing, attributes)
     Bounds.refuse(stops, max_step)
     if method is None or dt is None:
         raise InputError(
@@ -190,7 +205,9 @@ def solve(
         sampled = functools.partial(_between_steps, kept, problem, chosen, progress, wanted, given)
         if out is None:
             return sampled()
-        how = checkpoint.run_spec(problem, chosen, **given, events=checkpoint.events_spec(wanted), **kept.attributes)
+        how = checkpoint.run_spec(
+            problem, chosen, **given | law, events=checkpoint.events_spec(wanted), **kept.attributes
+        )
         return written(out, overwrite, resume, how, sampled)
     dt, every = signed_step(problem, dt, t_end, steps), whole_number("every", every)
     digits = None if digits is None else number_of_digits(digits)
@@ -199,7 +216,11 @@ def solve(
     if wanted:
         _refuse_between_steps(every, wanted)
     if asked is not None:
-        return sampled_control.solve_fixed(problem, *asked, chosen, dt, t_end, steps, every, progress, wanted)
+        place, each = Place(out, overwrite, resume), 1 if tangent else every
+        sol = sampled_control.solve_fixed(problem, *asked, chosen, dt, t_end, steps, each, progress, wanted, place, law)
+        if not tangent:
+            return sol
+        return Kept.of(every, None, None).applied(control_tangent.with_tangent(problem, *asked, chosen, sol))
     if with_states.has_states(problem):
         return with_states.solve_fixed(problem, dt, t_end, steps, every, progress, wanted)
     count, end = length(problem, chosen, dt, t_end, steps)
@@ -212,7 +233,12 @@ def solve(
     if not (chosen.states or chosen.has_own_time) and digits is None:
         units = units_of_steps(problem, dt, count)
     inner = rescaled(problem, units)
-    run = engine(inner, chosen, digits)
+    located = None
+    if can_locate(inner, chosen, digits):
+        located = LocatedSteps.until(inner.t0 + count * float(units.times(dt)), inner, chosen)
+        inner = located.problem
+    run = engine(inner, chosen, digits) if located is None else located.engine()
+    steps_of_run = None if located is None else ScaledRun(located, units)
     if wanted:
         check_compiled(problem, "an event search", "remove the argument events")
     info = info_of(problem, method=chosen.name, dt=dt, every=every, digits=digits)
@@ -222,20 +248,29 @@ def solve(
     most = count if end == math.inf else MOST_STEPS
     last = end if end == math.inf else float(units.times(end))
     state = RunState(run, inner, float(units.times(dt)), most, every, method=chosen, end=last, units=units)
-    into = _recorder(problem, dt, state, info, out, overwrite, resume)
+    into = Place(out, overwrite, resume).recorder(
+        problem, state, info, lambda: checkpoint.run_spec(problem, chosen, dt=dt, every=every, digits=digits),
+        lambda: trajectory_store.problem_attribute(problem),
+    )  # fmt: skip
     if isinstance(into, Trajectory):
         bar.note(f"{out} is complete; nothing is changed")
-        return _finished(into, problem, state)
+        return _finished(into, problem, state, steps_of_run)
     try:
         whole = solved(state, into, bar, explain)
     except StepError as failed:
         if failed.partial is not None and state.residual is not None:
-            _finished(failed.partial, problem, state)
+            _finished(failed.partial, problem, state, steps_of_run)
         raise
-    _finished(whole, problem, state)
+    _finished(whole, problem, state, steps_of_run)
+    if located is None:
+        warn_of_jumps(problem, chosen, digits, len(whole), lambda: in_principal_axes(
+            problem.axes_quaternion, whole.t, whole.quaternion, whole.momentum
+        ))  # fmt: skip
+    else:
+        located.warn_of_sliding(count)
     if tangent:
-        with_tangent(problem, chosen, whole)
-    return _with_events(problem, chosen, whole, wanted) if wanted else whole
+        with_tangent(problem, chosen, whole, steps_of_run)
+    return _with_events(problem, chosen, whole, wanted, steps_of_run) if wanted else whole
 
 
 def _refuse_with_statistics(others: dict[str, Any]) -> None:
@@ -261,8 +296,8 @@ def _statistics(
     return {name: Statistic(**{part: getattr(one, part)[0] for part in PARTS}) for name, one in many.statistics.items()}
 
 
-def _with_events(problem: Problem, method: Method, sol: Trajectory, events: Any) -> Trajectory:
-    steps = Steps(problem, method.base or method, sol.dt, sol.info.digits)
+def _with_events(problem: Problem, method: Method, sol: Trajectory, events: Any, located: Any) -> Trajectory:
+    steps = located or Steps(problem, method.base or method, sol.dt, sol.info.digits)
     return with_events(problem, steps, sol, events)
 
 
@@ -272,7 +307,7 @@ def _check_tangent(problem: Problem, method: Any, out: Any, resume: bool, digits
         if value is not None:
             raise InputError(f"derivatives are computed in memory, in doubles; remove the argument {name} or tangent")
     if method is not None:
-        check_tangent(problem, methods[method])
+        check_tangent(problem, methods[method], located=can_locate(problem, methods[method]))
 
 
 def _check_resume(out: Any, overwrite: bool, resume: bool) -> None:
@@ -283,27 +318,13 @@ def _check_resume(out: Any, overwrite: bool, resume: bool) -> None:
         raise InputError("give resume or overwrite, not both: a file is either continued or replaced")
 
 
-def _recorder(
-    problem: Problem, dt: float, state: RunState[Problem], info: Info, out: Any, overwrite: bool, resume: bool
-) -> recorder.Recorder[Trajectory] | Trajectory:
-    """Return the recorder of a run, with `state` moved to the checkpoint in its file; or the run, if it is complete."""
-    if out is None:
-        return recorder.recorder(problem, info, out, overwrite)
-    how = checkpoint.run_spec(problem, state.method, dt=dt, every=state.every, digits=state.run.digits)
-    last = checkpoint.run_end(state.count, state.end)
-    found = recorder.continued(problem, trajectory_store.folder_checked(out), how, last) if resume else None
-    if found is None:
-        attrs = checkpoint.initial_attributes(how, last) | trajectory_store.problem_attribute(problem)
-        return recorder.recorder(problem, info, out, overwrite, attrs)
-    mark = found.mark if isinstance(found, recorder.Disk) else None
-    if mark is not None:
-        state.done, state.y = mark.step, mark.state
-    return found
-
-
-def _finished(whole: Trajectory, problem: Problem, state: RunState[Problem]) -> Trajectory:
+def _finished(whole: Trajectory, problem: Problem, state: RunState[Problem], located: Any) -> Trajectory:
     """Add the problem to a run, and dense output if every step was kept in the precision of the run."""
     whole._problem = problem
+    if located is not None:
+        if state.every == 1:
+            whole.dense = dense_between(problem, located, whole)
+        return whole
     if (
         state.method.noise is None
         and state.every == 1

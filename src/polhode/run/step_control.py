@@ -31,7 +31,8 @@ from ..methods.families import taylor as lie_taylor
 from ..numbers import floats
 from ..numbers.precision import GUARD_DIGITS
 from ..numbers.primitives import FUNCTIONS
-from ..physics.fields import Field, places
+from ..physics.fields import Field
+from ..physics.fields.states import places
 from ..physics.mixed_precision import controlled_steps_in_mixed_precision
 from ..physics.problem import Problem
 from ..physics.taylor_steps import MOST, controlled_taylor_step, motion_series

@@ -20,9 +20,11 @@ from ..numbers.dispatch import kernel
 from ..numbers.primitives import finite
 from ..physics.axes import axes
 from ..physics.body import Body
-from ..physics.fields import FRAMES, Field, FieldTemplate, unbound, without_states
+from ..physics.fields import Field, FieldTemplate
 from ..physics.fields import torque as field_torque
 from ..physics.fields.decorators import check_frame
+from ..physics.fields.states import without_states
+from ..physics.fields.template import FRAMES, unbound
 from ..physics.problem import ROTATION_TOLERANCE, Problem, _attitude, _vector, check_axial, finite_number
 from ..physics.validate import check_unit_of_time
 from .integrator import check_fit, torque_kernel

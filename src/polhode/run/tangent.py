@@ -26,9 +26,10 @@ from ..methods import Method
 from ..methods.adaptive.verner87 import verner87
 from ..methods.families.jacobi import jacobi
 from ..numbers import floats
-from ..physics.fields.sides import has_conditions
+from ..physics.fields.sides import SidedField, conditions_of, has_conditions
 from ..physics.fields.switches import PiecewiseField, between
 from ..physics.problem import Problem
+from ..physics.units import ScaledRun
 from ..results.derivatives import STATE, Derivatives, by_blocks, symplectic_defect
 from ..results.observables import matrices
 from ..results.trajectory import Trajectory
@@ -36,7 +37,9 @@ from .adaptive import Path
 from .dense import Dense, path_of
 from .directions import Direction, by_name, directions_of, seeds, to_tensor, varied_parameters
 from .integrator import beginning, check_formula, state_space, structure, torque_kernel
+from .located import is_located
 from .noise import without_chain, without_noise
+from .saltation import Switching
 from .with_states import has_states
 
 WIDTHS = (4, 8, 16)
@@ -46,20 +49,24 @@ MANY = 2000
 """Pairs of states that are worth several threads: about five milliseconds of work."""
 
 
-def check_smooth(problem: Problem, what: str) -> None:
-    """Refuse a torque whose derivatives are missing or jump with the state: tangents would need the jumps, too."""
+def check_smooth(problem: Problem, what: str, located: bool = False) -> None:
+    """Refuse a torque whose derivatives are missing or jump with the state, unless its jumps are located."""
     check_formula(problem, what)
-    if problem.field is not None and not has_states(problem) and has_conditions(problem.field):
-        raise InputError(
-            f"{what} needs a torque that is smooth in the state, and {problem.field.name} has conditions on it "
-            "(where, abs, comparisons of R or omega), at which derivatives jump; use a smooth formula"
-        )
+    field = problem.field
+    if field is None or has_states(problem) or not has_conditions(field) or (located and conditions_of(field)):
+        return
+    which = "==, tables of the state" if located else "where, abs, comparisons of R or omega"
+    instead = "" if located else "use ph.solve or ph.lyapunov with a one-step method or a tolerance, or "
+    raise InputError(
+        f"{what} needs a torque that is smooth in the state, and {field.name} has conditions on it ({which}), at which "
+        f"derivatives jump; {instead}{'use ' if located else ''}a smooth formula"
+    )
 
 
-def check_tangent(problem: Problem, method: Method) -> None:
-    """Refuse what has no tangent from one stored state to the next."""
+def check_tangent(problem: Problem, method: Method, located: bool = False) -> None:
+    """Refuse what has no tangent from one stored state to the next; `located` says that no step crosses a jump."""
     what = "tangent=True"
-    check_smooth(problem, what)
+    check_smooth(problem, what, located)
     if has_states(problem):
         raise InputError(f"{what} is not available for a field with states of its own; remove the argument tangent")
     without_noise(method, what)
@@ -74,29 +81,45 @@ def check_tangent(problem: Problem, method: Method) -> None:
 
 
 class Spans(NamedTuple):
-    """Pairs of states: times of the first and of the second, steps between them, and rows of the first."""
+    """Pairs of states: times of the first and of the second, steps between them, rows of the first, sides between."""
 
     starts: np.ndarray
     ends: np.ndarray
     parts: np.ndarray
     rows: np.ndarray
+    sides: np.ndarray
+    """(n, conditions) where jumps in the state are located, else (n, 0)."""
+
+    def some(self, which: Any) -> Spans:
+        """Return some of the pairs."""
+        return Spans(*(np.ascontiguousarray(part[which]) for part in self))
+
+    def by_sides(self) -> list[np.ndarray]:
+        """Return the pairs with equal sides, by number."""
+        _, group = np.unique(self.sides, axis=0, return_inverse=True)
+        return [np.flatnonzero(group.ravel() == k) for k in range(int(group.max(initial=-1)) + 1)]
 
 
 @dataclasses.dataclass(frozen=True)
 class Pairs:
     """Derivatives from states of a run to later ones, by the steps of a method.
 
-    `held` says that no step crosses a jump of the field in time: each sees one side of it only.
+    `held` says that no step crosses a jump of the field in time: each sees one side of it only. `located` says the
+    same of jumps in the state.
     """
 
     problem: Problem
     method: Method
     held: bool
+    located: bool = False
 
     @functools.cached_property
     def inner(self) -> Problem:
         """The problem with the field that the steps see."""
         field = between(self.problem.field) if self.held else self.problem.field
+        if self.located:
+            assert field is not None
+            field = SidedField(field)
         if field is self.problem.field:
             return self.problem
         made = copy.copy(self.problem)
@@ -105,7 +128,7 @@ class Pairs:
 
     def by_state(self, spans: Spans) -> np.ndarray:
         """Return the derivatives (n, 6, 6) by the state at the start of each pair, in principal axes."""
-        return _rotation_and_momentum(self._with_state(spans))[..., :STATE]
+        return rotation_and_momentum(self._with_state(spans))[..., :STATE]
 
     def ends(self, spans: Spans) -> np.ndarray:
         """Return the rows (n, 7) at the ends of the pairs."""
@@ -127,12 +150,12 @@ class Pairs:
         found = np.empty((len(spans.starts), STATE, len(directions)))
         for other in dict.fromkeys(d.other for d in directions):
             here = [i for i, d in enumerate(directions) if d.other == other]
-            turned = spans._replace(rows=_turned(spans.rows, other))
+            there = spans._replace(rows=turned(spans.rows, other))
             for some in (here[i : i + WIDTHS[-1]] for i in range(0, len(here), WIDTHS[-1])):
                 width = next(w for w in WIDTHS if w >= len(some))
                 data = self._data([directions[i] for i in some], other, width)
-                output = _rotation_and_momentum(self._run(turned, data, width, False))
-                found[:, :, some] = _turned_back(output[..., : len(some)], other)
+                output = rotation_and_momentum(self._run(there, data, width, False))
+                found[:, :, some] = turned_back(output[..., : len(some)], other)
         return found
 
     def _data(self, directions: list[Direction], other: Any, width: int) -> np.ndarray:
@@ -144,6 +167,17 @@ class Pairs:
         return data
 
     def _run(self, spans: Spans, data: Any, width: int, seeded: bool) -> np.ndarray:
+        if not self.located:
+            return self._run_on_one_side(spans, data, width, seeded)
+        assert isinstance(self.inner.field, SidedField)
+        output, first = np.empty((len(spans.starts), COLUMNS, 1 + width)), len(self.inner.field.whole.parameters)
+        for group in spans.by_sides():
+            held, sides = data.copy(), spans.sides[group[0]]
+            held[COLUMNS + 6 + first : COLUMNS + 6 + first + len(sides), 0] = sides
+            output[group] = self._run_on_one_side(spans.some(group), held, width, seeded)
+        return output
+
+    def _run_on_one_side(self, spans: Spans, data: Any, width: int, seeded: bool) -> np.ndarray:
         from ..compile.threads import share_out
 
         field = self.inner.field
@@ -154,7 +188,7 @@ class Pairs:
         failed = []
 
         def work(begin: int, end: int) -> None:
-            reached = run(*spans, data, tuple(columns.values()), output, begin, end)
+            reached = run(*spans[:4], data, tuple(columns.values()), output, begin, end)
             if reached < end:
                 failed.append(reached)
 
@@ -175,7 +209,8 @@ class Pairs:
         from ..compile.program import program
 
         problem, method, field = self.inner, self.method, self.inner.field
-        moment = len(field.parameters) - 1 if isinstance(field, PiecewiseField) else -1
+        whole = field.whole if isinstance(field, SidedField) else field
+        moment = len(whole.parameters) - 1 if isinstance(whole, PiecewiseField) else -1
 
         def build_loop() -> Any:
             return tangents.between_states(
@@ -186,7 +221,7 @@ class Pairs:
         return program(build_loop, "tangents between states", width, seeded, moment, *structure(problem, method)).run
 
 
-def _rotation_and_momentum(output: np.ndarray) -> np.ndarray:
+def rotation_and_momentum(output: np.ndarray) -> np.ndarray:
     """Return (d, dPi) (n, 6, directions) from the values and tangents of quaternion and momentum: d = 2 Im(q* dq)."""
     w, x, y, z = (output[:, i, :1] for i in range(4))
     a, b, c, d = (output[:, i, 1:] for i in range(4))
@@ -194,7 +229,7 @@ def _rotation_and_momentum(output: np.ndarray) -> np.ndarray:
     return np.concatenate([2 * np.stack(turn, 1), output[:, 4:7, 1:]], 1)
 
 
-def _turned(rows: np.ndarray, other: Any) -> np.ndarray:
+def turned(rows: np.ndarray, other: Any) -> np.ndarray:
     """Return rows in other principal axes."""
     if not other:
         return rows
@@ -202,7 +237,8 @@ def _turned(rows: np.ndarray, other: Any) -> np.ndarray:
     return np.stack([*mul(q, other), *unrotate(other, m)], 1)
 
 
-def _turned_back(tangents: np.ndarray, other: Any) -> np.ndarray:
+def turned_back(tangents: np.ndarray, other: Any) -> np.ndarray:
+    """Return tangents in the principal axes of the body, from others."""
     return by_blocks(matrices(np.array([other]))[0], tangents) if other else tangents
 
 
@@ -224,9 +260,11 @@ class Tangent(Derivatives):
     """
 
     def __init__(
-        self, pairs: Pairs, path: Path, longest: float, every: int = 1, seen: np.ndarray | None = None
-    ) -> None:
+        self, pairs: Pairs, path: Path, longest: float, every: int = 1, seen: np.ndarray | None = None,
+        switching: Switching | None = None,
+    ) -> None:  # fmt: skip
         self._pairs, self._path, self._longest, self._every = pairs, path, longest, every
+        self._switching = switching
         self._path_t, self._rows = path.times, path.rows[:, :COLUMNS]
         self.t = path.times if seen is None else seen
         self._whole: dict[Any, np.ndarray] = {}
@@ -255,7 +293,7 @@ class Tangent(Derivatives):
     @functools.cached_property
     def error(self) -> float:
         """Estimated relative error of the matrix at the end due to the steps: what halving all steps changes."""
-        halves = self._chain(self._pairs.by_state(self._all(2)), np.eye(STATE))[-1]
+        halves = self._chain(self._by_state(self._all(2)), np.eye(STATE))[-1]
         whole = self._total(None)[-1]
         return float(abs(halves - whole).max() / abs(halves).max())
 
@@ -283,15 +321,23 @@ class Tangent(Derivatives):
         spans, found = self._all(), np.zeros((len(t), STATE))
         for begin in range(0, len(t) - 1, block):
             some = slice(begin, min(begin + block, len(t) - 1))
-            steps = self._pairs.by_state(Spans(*(part[some] for part in spans))) * size / size[:, None]
+            steps = self._by_state(spans.some(some), begin) * size / size[:, None]
             run(np.ascontiguousarray(steps), basis, found[some.start : some.stop + 1])
         with np.errstate(invalid="ignore"):
             return np.asarray(found / abs(t - t[0])[:, None])
 
+    def at_end(self, directions: list[Direction], other: Any = ()) -> tuple[np.ndarray, np.ndarray]:
+        """Return the last state (7,), and its derivatives (6, directions), in principal axes or in `other` ones."""
+        steps = np.concatenate([self._steps, self._by_data_over_steps(directions)], 2)
+        slopes = self._chain(steps, self._initial(directions))[-1]
+        if other:
+            slopes = by_blocks(matrices(np.array([other]))[0].T, slopes)
+        return _turned(self._rows[-1:], other)[0], slopes
+
     def at(self, t: Any) -> Tangent:
         """Return the derivatives at other times of the run."""
         seen = np.atleast_1d(np.asarray(t, float))
-        return Tangent(self._pairs, self._path, self._longest, self._every, seen)
+        return Tangent(self._pairs, self._path, self._longest, self._every, seen, self._switching)
 
     # --- along the run ----------------------------------------------------------------------------
 
@@ -318,7 +364,20 @@ class Tangent(Derivatives):
     def _all(self, factor: int = 1) -> Spans:
         """Return the pairs of neighbouring states."""
         t = self._path_t
-        return Spans(t[:-1], t[1:], factor * self._parts(t[1:] - t[:-1]), self._rows[:-1])
+        return Spans(
+            t[:-1], t[1:], factor * self._parts(t[1:] - t[:-1]), self._rows[:-1], self._sides(np.arange(len(t) - 1))
+        )
+
+    def _sides(self, which: np.ndarray) -> np.ndarray:
+        """Return the sides after some stored states."""
+        return np.empty((len(which), 0)) if self._switching is None else self._switching.sides[which]
+
+    def _by_state(self, spans: Spans, first: int = 0) -> np.ndarray:
+        """Return the derivatives over neighbouring states from `first` on, with the jumps at their ends."""
+        steps = self._pairs.by_state(spans)
+        if self._switching is not None:
+            self._switching.crossings.pass_on(steps, first)
+        return steps
 
     def _parts(self, spans: np.ndarray) -> np.ndarray:
         """Return the numbers of steps in spans of time."""
@@ -327,18 +386,24 @@ class Tangent(Derivatives):
     def _total(self, name: str | None) -> np.ndarray:
         """Return the derivatives at all states of the path: by the initial state, or by what has a name."""
         if name not in self._whole:
-            steps = self._steps
-            first = np.eye(STATE)
+            steps, first = self._steps, np.eye(STATE)
             if name is not None:
                 directions = self._directions(name)
-                steps = np.concatenate([steps, self._pairs.by_data(self._all(), directions)], 2)
+                steps = np.concatenate([steps, self._by_data_over_steps(directions)], 2)
                 first = self._initial(directions)
             self._whole[name] = self._chain(steps, first)
         return self._whole[name]
 
     @functools.cached_property
     def _steps(self) -> np.ndarray:
-        return self._pairs.by_state(self._all())
+        return self._by_state(self._all())
+
+    def _by_data_over_steps(self, directions: list[Direction]) -> np.ndarray:
+        """Return the derivatives by inertia or parameters over neighbouring states, with the jumps at their ends."""
+        steps = self._pairs.by_data(self._all(), directions)
+        if self._switching is not None:
+            self._switching.crossings.pass_on(steps, by_data=self._switching.by_data(directions))
+        return steps
 
     def _initial(self, directions: list[Direction]) -> np.ndarray:
         """Return the tangents of the initial state in principal axes: these may rotate in the body."""
@@ -346,7 +411,7 @@ class Tangent(Derivatives):
         for i, direction in enumerate(directions):
             (q, m), _, _ = seeds(self._pairs.problem, [direction], direction.other)
             row = np.array([[x.value, x.tangent[0]] for x in (*q, *m)])
-            found[:, i] = _turned_back(_rotation_and_momentum(row[None])[0], direction.other)[:, 0]
+            found[:, i] = turned_back(rotation_and_momentum(row[None])[0], direction.other)[:, 0]
         return found
 
     def _chain(self, steps: np.ndarray, first: np.ndarray) -> np.ndarray:
@@ -374,7 +439,7 @@ class Tangent(Derivatives):
         first, between_two = self._places
         at = first[between_two]
         starts, ends = self._path_t[at], self.t[between_two]
-        return Spans(starts, ends, self._parts(ends - starts), self._rows[at])
+        return Spans(starts, ends, self._parts(ends - starts), self._rows[at], self._sides(at))
 
     def _seen(self, name: str | None) -> np.ndarray:
         """Return derivatives at the times, in principal axes."""
@@ -411,18 +476,50 @@ SHORT = 0.1
 """Longest step in radians where steps follow from an exact solution, not from a tolerance."""
 
 
-def with_tangent(problem: Problem, method: Method, sol: Trajectory) -> Trajectory:
+def with_tangent(problem: Problem, method: Method, sol: Trajectory, steps: Any = None) -> Trajectory:
     """Add the tangent to a run whose states, or each k-th of them, are in memory.
 
     An exact solution of a free body has no steps. Its formulas have no derivatives at equal moments or at rest, so
-    short steps of a pair take their place.
+    short steps of a pair take their place. `steps` are those of a fixed-step run that locates jumps.
     """
+    if steps is not None:
+        return _with_located_tangent(problem, method, sol, steps)
     path = sol.dense.path if isinstance(sol.dense, Dense) else path_of(problem, sol)
     longest, held = abs(sol.dt) or math.inf, sol.dt == 0
     if method.name == jacobi.name and held:
         method = verner87
         speeds = np.linalg.norm(sol.omega, axis=1)
         longest = SHORT / speeds.max() if speeds.any() else math.inf
-    check_tangent(problem, method)
-    sol.tangent = Tangent(Pairs(problem, method, held), path, longest, sol.info.every)
+    located = isinstance(sol.dense, Dense) and is_located(sol.dense.run)
+    if held and not located and problem.field is not None and conditions_of(problem.field):
+        raise StepError(
+            f"tangent=True needs steps that end on the jumps of {problem.field.name}, and no such steps reached the "
+            "tolerance; give step_tol, or a larger tol"
+        )
+    check_tangent(problem, method, located)
+    pairs = Pairs(problem, method, held, located)
+    switching = _switching(pairs, path, path, sol.dense.run) if isinstance(sol.dense, Dense) and located else None
+    sol.tangent = Tangent(pairs, path, longest, sol.info.every, switching=switching)
     return sol
+
+
+def _with_located_tangent(problem: Problem, method: Method, sol: Trajectory, steps: ScaledRun) -> Trajectory:
+    """Add the tangent to a run with equal steps, which are made in parts where a condition changes."""
+    check_tangent(problem, method, located=True)
+    inner = steps.run.path(float(steps.units.times(sol.dt)), sol.info.steps)
+    parts = steps.run.in_parts(inner.times, inner.rows)
+    if (parts.which < 0).any():
+        raise StepError(
+            f"tangent=True needs steps that end on the jumps of {problem.field}, and the motion slides along one; make "
+            "the jump a steep slope (tanh)"
+        )
+    path, grid = steps.back(Path(parts.times, parts.rows)), steps.back(inner)
+    pairs = Pairs(problem, method, True, True)
+    sol.tangent = Tangent(pairs, path, math.inf, seen=sol.t, switching=_switching(pairs, path, grid, steps))
+    return sol
+
+
+def _switching(pairs: Pairs, path: Path, grid: Path, steps: Any) -> Switching:
+    """Return the sides along a path; `steps` make the states between those of the grid."""
+    middles = (path.times[:-1] + path.times[1:]) / 2
+    return Switching(pairs.inner, path.times, path.rows, steps.state_at(middles, grid.times, grid.rows))

@@ -31,6 +31,7 @@ from .fixed_to_tolerance import MOST_STEPS, measured_steps
 from .integrator import check_fit
 from .kept import SHOWN
 from .located import LocatedRun
+from .located_steps import warn_of_jumps
 from .schedule import NO_BOUNDS, Bounds, Schedule, scheduled
 from .step_control import EPS, LARGEST, MOST_DIGITS, SMALLEST, AdaptiveStep, Formula, formula, working_eps
 
@@ -220,6 +221,10 @@ def _with_given_method(legs: Schedule, wish: Wish, t_end: float) -> Solution:
             f"{method.name} does not reach {wish.tol:g} at t = {t_end:g} with a reasonable number of steps; give a "
             "larger tol, or remove the argument method"
         )
+    if found.run.located is None:
+        warn_of_jumps(problem, method, wish.digits, len(found.path.times), lambda: found.path)
+    else:
+        found.run.located.warn_of_sliding(found.run.count)
     reason = f"given; {found.run.count} steps give the accuracy asked for"
     return Solution(found.run, found.path, method.name, lambda: reason, found.error, found.run.dt)
 
@@ -243,11 +248,8 @@ def angle(legs: Schedule) -> float:
 
 
 def _with_located_jumps(legs: Schedule, wish: Wish) -> Solution | None:
-    """Run with steps that end where conditions on the state change; None if they cannot be located, or miss tol.
-
-    Runs into files keep their pieces by themselves, and do not know of sides.
-    """
-    inner = None if wish.method or wish.digits or adaptive.is_journaled() else located.held(legs)
+    """Run with steps that end where conditions on the state change; None if they cannot be located, or miss tol."""
+    inner = None if wish.method or wish.digits else located.held(legs)
     if inner is None:
         return None
     for kind in formula(inner.problem).ranked(wish.tol, angle(inner), wish.finer):

@@ -24,6 +24,8 @@ NEAREST = 32.0
 """Energies closer to that of the separatrix than exp(-32) of the range of a mode are not searched."""
 ROUNDING = 1e-13
 """Relative error of an energy by which it may lie outside the possible range."""
+ON_SEPARATRIX = 4 * np.finfo(float).eps
+"""Relative distance of 2 E/L^2 from 1/I2 that is round-off: closer motions are those of the separatrix."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,9 +35,11 @@ class Tumbling:
     Attributes
     ----------
     body : Body
-    mode : "SAM" (the momentum circulates about the axis of largest moment) or "LAM" (of smallest moment)
+    mode : "SAM" (the momentum circulates about the axis of largest moment) or "LAM" (of smallest moment); on the
+        separatrix, the border of both, "SAM"
     P_psi : period of the momentum in the body; infinite on the separatrix
-    P_phi : mean period of the precession of the long axis about the angular momentum
+    P_phi : mean period of the precession of the long axis about the angular momentum; on the separatrix, where the
+        motion ends as a spin about the intermediate axis, that of this spin
     energy : kinetic energy
     momentum : length of the angular momentum
     start : a body momentum with this energy and length, without a component along the intermediate axis
@@ -114,6 +118,9 @@ def _of_energy(body: Body, energy: float, momentum: float) -> Tumbling:
             f"{most:.10g} (smallest moment); got {energy!r}",
             "energy",
         )
+    if low < middle < high and abs(twice - middle) <= ON_SEPARATRIX * middle:
+        spin = 2 * math.pi / (middle * momentum)
+        return Tumbling(body, "SAM", math.inf, spin, energy, momentum, on_level(body, middle) * momentum)
     mode = "LAM" if twice > middle else "SAM"
     P_psi, ratio, start = _motion(body, min(max(twice, low), high), mode)
     P_psi = P_psi / momentum

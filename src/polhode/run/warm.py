@@ -42,7 +42,7 @@ def warm(
 
     Returns
     -------
-    Seconds spent compiling or loading; about zero if all was there.
+    Seconds spent compiling or loading; about zero if everything was loaded already.
 
     Examples
     --------

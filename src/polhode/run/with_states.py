@@ -19,8 +19,9 @@ from ..methods.adaptive import components
 from ..methods.adaptive.controller import chosen, controlled
 from ..methods.adaptive.verner87 import PAIR, SAFETY, verner87
 from ..numbers import floats
-from ..physics.fields import Field, formula_kernel, leaves_of
-from ..physics.fields.kernels import coupled_kernel
+from ..physics.fields import Field
+from ..physics.fields.kernels import coupled_kernel, formula_kernel
+from ..physics.fields.parameters import leaves_of
 from ..physics.fields.states import coupled_text
 from ..physics.fields.switches import between, edges
 from ..physics.observers.event import Event

@@ -1,1 +1,1 @@
-"""Kernels as source text of other languages: read from their Python source, specialised, cleaned and printed."""
+"""Kernels as source code in other languages: read from their Python source, specialised, cleaned and printed."""

@@ -1,4 +1,4 @@
-"""`ph.emit`: the step of a method as source text of another language."""
+"""`ph.emit`: the step of a method as source code in another language."""
 
 from __future__ import annotations
 
@@ -53,17 +53,17 @@ def emit(
     name: str = "polhode",
     dt: float | None = None,
 ) -> str:
-    """Return one step of a method as source text of another language, without dependencies.
+    """Return one step of a method as source code in another language, without dependencies.
 
     Parameters
     ----------
     method : a name, alias or expression, or a Method
-    problem : the body, field and start: a Problem or the name of one; or a field only. Default: a free body
+    problem : the body, field and initial state: a Problem or the name of one; or a field only. Default: a free body
     to : the language: "c", "c++", "cuda", "rust", "javascript", "wgsl" (single precision)
     name : prefix of the functions, such as polhode_step
     dt : step of the self-test in the text; by default the body turns by 0.05 radians in it
 
-    The text is translated from the Python kernel of the method and computes the same numbers. Its comment states the
+    The code is translated from the Python kernel of the method and computes the same results. Its comment states the
     declaration of the method, the arguments with their frames, and how to run the self-test.
 
     Examples

@@ -81,7 +81,7 @@ def check_translatable(method: Method, problem: Problem) -> None:
     field = problem.field
     if method.noise is not None:
         raise InputError(
-            f"{method.name} draws random numbers by arithmetic of 64-bit integers, which is not translated; emit the "
+            f"{method.name} needs 64-bit integer arithmetic for its random numbers, which is not translated; emit the "
             "method without noise and add the noise there"
         )
     if field is None:
@@ -89,7 +89,7 @@ def check_translatable(method: Method, problem: Problem) -> None:
     if field.opaque:
         raise InputError(f"{field.untraced[0].no_formula}, so it has no translation; write it as a formula")
     if field.states:
-        raise InputError(f"{field!r} has states of its own, which an emitted step does not carry")
+        raise InputError(f"{field!r} has its own states, which an emitted step does not carry")
 
 
 def interface(

@@ -8,3 +8,8 @@ from .family import methods
 from .motion import Motion, solve
 
 __all__ = ["Motion", "methods", "solve"]
+
+
+def __dir__() -> list[str]:
+    """Return the public names, without the submodules."""
+    return __all__

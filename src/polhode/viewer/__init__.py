@@ -32,7 +32,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7
 
 SCRIPTS = (
     "motion.js", "live.js", "runs.js", "things.js", "panel.js", "top.js", "many.js", "stage.js", "chart.js",
-    "angles.js", "view.js", "record.js",
+    "angles.js", "view.js", "gif.js", "record.js",
 )  # fmt: skip
 
 
@@ -125,7 +125,7 @@ def checked(path: str | Path, overwrite: bool) -> Path:
     if path.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"the name of the page must end in .html; got {path}")
     if not path.parent.exists():
-        raise InputError(f"there is no folder {path.parent}")
+        raise InputError(f"the folder {path.parent} does not exist; create it first")
     if path.exists() and not flag("overwrite", overwrite):
         raise InputError(f"{path} exists; give another name, or overwrite=True (--overwrite)")
     return place_for(path)

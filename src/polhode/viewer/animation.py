@@ -17,6 +17,7 @@ from PIL import Image
 from ..errors import InputError
 from ..physics.body import Body
 from ..physics.shapes import Shape
+from ..physics.triangles import meshes, reach
 from ..physics.validate import file_path, flag, positive
 from ..results.observables import matrices
 from ..results.store.atomic import place_for, replacing, write_whole
@@ -26,7 +27,6 @@ from .data import WIDE, drawn, label, largest_turn, principal, shown_indices, sp
 from .gltf import glb
 from .motion import attitudes_at
 from .painter import AXIS, FAINT, GROUND, HOLE, INK, OMEGA, PAPER, PULL, TRAIL, Camera, Canvas, circle, finer
-from .solids import meshes, reach
 
 SUFFIXES = (".gif", ".mp4", ".glb")
 SECONDS, RATE, SIZE = 12.0, 25, (640, 480)
@@ -58,8 +58,8 @@ def animate(
     Parameters
     ----------
     speed : units of the problem's time per second (default: so that the rotation is visible)
-    seconds : longest duration (default: 12 s for a film, the whole run for a scene); what is later is left out
-    fps, size : pictures per second, and width and height of a film in pixels
+    seconds : longest duration (default: 12 s for a film, the whole run for a scene); later states are omitted
+    fps, size : frames per second, and width and height of a film in pixels
     body : the body whose shapes are drawn (default: that of the run)
 
     MP4 needs the extra ``polhode[film]``. Scenes are for Blender, slides and viewers of glTF.
@@ -85,7 +85,7 @@ def animate(
     count = max(1, round((end - scene.start) / rate * _checked_rate(fps)))
     if count > MOST_PICTURES:
         raise InputError(
-            f"a film of {count} pictures is too long; it may have {MOST_PICTURES}: give fewer seconds or fps", "seconds"
+            f"a film may have at most {MOST_PICTURES} frames, not {count}; reduce seconds or fps", "seconds"
         )
     times = np.minimum(scene.start + rate * np.arange(count) / fps, end)
     pictures = scene.pictures(times, _checked_size(size))
@@ -102,7 +102,7 @@ def _checked(path: str | Path, overwrite: bool) -> Path:
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"the name must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}; got {path}")
     if not path.parent.exists():
-        raise InputError(f"there is no folder {path.parent}")
+        raise InputError(f"the folder {path.parent} does not exist; create it first")
     if path.exists() and not flag("overwrite", overwrite):
         raise InputError(f"{path} exists; give another name, or overwrite=True (--overwrite)")
     return place_for(path.with_suffix(path.suffix.lower()))
@@ -110,7 +110,7 @@ def _checked(path: str | Path, overwrite: bool) -> Path:
 
 def _checked_rate(fps: Any) -> int:
     if not isinstance(fps, int) or isinstance(fps, bool) or not 1 <= fps <= 100:
-        raise InputError(f"fps must be a whole number of pictures per second from 1 to 100; got {fps!r}", "fps")
+        raise InputError(f"fps must be a whole number of frames per second from 1 to 100; got {fps!r}", "fps")
     return fps
 
 
@@ -160,7 +160,7 @@ class Scene:
         if number > MOST_KEYS:
             turns, most = turned / (2 * math.pi), MOST_KEYS * KEY_TURN / (2 * math.pi)
             raise InputError(
-                f"the bodies turn {turns:.0f} times, and a scene holds {most:.0f} turns: give fewer seconds", "seconds"
+                f"the bodies make {turns:.0f} turns, but a scene holds at most {most:.0f}; reduce seconds", "seconds"
             )
         times = np.linspace(self.start, end, number)
         wide = 2.5 * max(map(reach, self.parts))

@@ -11,11 +11,11 @@ import numpy as np
 
 from ..analysis.invariants import energy_change, momentum_change
 from ..physics.shapes import Shape
+from ..physics.triangles import Mesh, meshes, reach
 from ..physics.validate import quaternion_of
 from ..results.observables import thinned_indices
 from ..results.trajectory import Trajectory
 from .looks import default_shapes
-from .solids import Mesh, meshes, reach
 from .uniform_pull import UniformPull, uniform_pull
 
 SPEEDS = (0.001, 0.01, 0.0625, 0.125, 0.25, 0.5, 1, 2, 4, 8, 16, 64, 256, 1024, 10_000, 100_000)

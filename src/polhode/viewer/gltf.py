@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from ..physics.triangles import Mesh
 from ..physics.validate import quaternion_of
-from .solids import Mesh
 
 FLOAT, UNSIGNED = 5126, 5125
 """Component types of the specification, section 3.6.2.2: float32 and uint32."""

@@ -101,6 +101,6 @@ function liveControls() {
 function sayWhetherThereIsABody() {
   const missing = !liveShape(runs[0].moments), ended = runs[0].t.length <= given.live.steps;
   element("note").textContent = [
-    missing ? "No body has these moments: none may be larger than the sum of the others" : "", ended ? "A step failed; the motion ends there" : "",
+    missing ? "No body has these moments: none may exceed the sum of the other two" : "", ended ? "A step failed; the motion ends there" : "",
   ].filter(Boolean).join(". ");
 }

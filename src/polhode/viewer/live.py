@@ -1,4 +1,4 @@
-"""A page for teaching: sliders for the body and its start, with the motion computed in the page.
+"""A page for teaching, with sliders for the body and its initial state; the browser computes the motion.
 
 The page contains the kernel of the method as JavaScript (`ph.emit`), translated from the same source as all others.
 """
@@ -15,12 +15,12 @@ from ..methods.record import Method
 from ..methods.registry import methods
 from ..physics import equimomental, library
 from ..physics.problem import Problem
+from ..physics.triangles import box, cylinder
 from ..physics.validate import finite_number, positive
 from ..results.store.atomic import write_whole
 from ..translate.api import emit
 from . import COLOURS, checked, checked_title, filled
 from .data import SPEEDS, part_data, pleasant
-from .solids import box, cylinder
 
 STEPS = 2500
 """Steps of the motion in the page."""
@@ -58,15 +58,16 @@ def view_live(
     overwrite: bool = False,
     **start: float,
 ) -> Path:
-    """Write a page with sliders for a body and its start, which computes the motion itself; return its path.
+    """Write a page with sliders for a body and its initial state; the browser computes the motion. Return its path.
 
     Parameters
     ----------
     kind : "top", a symmetric heavy top, or "free", a body without torque
     method : the method that the page computes with (default: of order 4 for the top, of order 10 for the free body)
     t_end : duration of the motion
-    start : values at first. For a top: I1, I3, mgl, spin, tilt (degrees), precession (its rate at the start). For a
-        free body: I1, I2, I3, spin (the size of omega), tilt (the angle of omega from the second axis, degrees)
+    start : initial values of the sliders. For a top: I1, I3, mgl, spin, tilt (degrees), precession (its
+        initial rate). For a free body: I1, I2, I3, spin (the size of omega), tilt (the angle of omega from the second
+        axis, degrees)
 
     Examples
     --------
@@ -80,7 +81,7 @@ def view_live(
         raise InputError(f"kind must be {' or '.join(SLIDERS)}; got {kind!r}", "kind")
     strange = [name for name in start if name not in STARTS[kind]]
     if strange:
-        raise InputError(f"a page of the kind {kind} has no {strange[0]}; it has {', '.join(STARTS[kind])}", strange[0])
+        raise InputError(f"a {kind} page has no slider {strange[0]!r}; it has {', '.join(STARTS[kind])}", strange[0])
     path, title = checked(path, overwrite), checked_title(title)
     values = {name: _value(name, value) for name, value in (dict(STARTS[kind]) | start).items()}
     how = methods[method or METHODS[kind]] if not isinstance(method, Method) else method

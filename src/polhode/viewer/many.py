@@ -13,8 +13,8 @@ from ..errors import InputError
 from ..physics.body import Body
 from ..physics.periodic_box import PeriodicBox
 from ..physics.shapes import to_json
+from ..physics.triangles import Mesh, balls, meshes, reach
 from ..physics.validate import real_array
-from ..results import one_body
 from ..results.ensemble import Ensemble
 from ..results.store.atomic import write_whole
 from ..results.trajectory import Trajectory
@@ -24,7 +24,6 @@ from .animation import energy_ellipsoid
 from .data import SPEEDS, WIDE, drawn, largest_turn, packed, part_data, pleasant, shown_indices
 from .looks import default_shapes
 from .motion import attitudes_at
-from .solids import Mesh, balls, meshes, reach
 
 MOST_BODIES, MOST_STATES = 1000, 600_000
 """Most bodies in a scene, and most states of all bodies together; more states are thinned evenly."""
@@ -59,7 +58,7 @@ def view_many(
     t : (n,) times
     quaternion : (n, N, 4) attitudes, body to space, SCALAR FIRST
     body : the body of all, one for each, or the sites of molecules (`ph.sites`)
-    positions : (n, N, 3), or (N, 3) for bodies that stay; by default they stand in rows
+    positions : (n, N, 3), or (N, 3) if they do not move; by default the bodies are arranged in rows
     colour : (N,) or (n, N) numbers that choose the colours, such as energies; `statistic` is their name
     box : a periodic box, or its three edges; its corner is at the origin
 
@@ -106,7 +105,7 @@ def view_ensemble(
     chosen = np.asarray(bodies)
     if not 1 <= len(chosen) <= MOST_BODIES:
         raise InputError(f"one scene holds 1 to {MOST_BODIES} bodies; got {len(chosen)}: choose some with bodies=")
-    sols = [one_body.with_problem(many, int(i)) for i in chosen]
+    sols = [many[int(i)] for i in chosen]
     times, q = _resampled(sols)
     values, name = _statistic(many, colour)
     if values is not None:
@@ -151,7 +150,10 @@ def _statistic(many: Ensemble, colour: Any) -> tuple[np.ndarray | None, str]:
         return None, ""
     if not isinstance(colour, str):
         return real_array(colour, "colour must be a name or numbers (N,) or (n, N)", key="colour"), ""
-    known: dict[str, Any] = {"energy": lambda: many.energy, "drift": lambda: many.drift()["energy"]}
+    known: dict[str, Any] = {
+        "energy": lambda: many.energy, "drift": lambda: _drift_of_energy(many),
+        "energy_change": lambda: many.changes()["energy"],
+    }  # fmt: skip
     known |= {name: (lambda s=s: s) for name in ("steps", "error_estimate") if (s := getattr(many, name)) is not None}
     for name, found in many.statistics.items():
         for part in ("first", "last", "min", "max", "mean", "drift"):
@@ -159,8 +161,16 @@ def _statistic(many: Ensemble, colour: Any) -> tuple[np.ndarray | None, str]:
                 known[f"{name}.{part}"] = lambda found=found, part=part: getattr(found, part)
     if colour not in known:
         raise InputError(f"colour must be numbers or one of {', '.join(known)}; got {colour!r}", "colour")
-    names = {"drift": "largest relative change of the energy", "error_estimate": "estimated error"}
+    change = "largest relative change of the energy"
+    names = {"drift": change, "energy_change": change, "error_estimate": "estimated error"}
     return np.asarray(known[colour](), dtype=float), names.get(colour, colour)
+
+
+def _drift_of_energy(many: Ensemble) -> np.ndarray:
+    drift = many.drift()
+    if "energy" not in drift:
+        raise InputError("these bodies do not conserve their energy; use colour='energy_change'", "colour")
+    return drift["energy"]
 
 
 # --- what view_many is given ------------------------------------------------------------------------

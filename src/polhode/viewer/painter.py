@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from .solids import Mesh
+from ..physics.triangles import Mesh
 
 FINER = 2
 """Pictures are drawn this many times larger and reduced, for smooth edges."""

@@ -13,8 +13,8 @@ from ..physics.body import Body
 from ..physics.fields.sums import SumField
 from ..physics.problem import Problem
 from ..physics.shapes import Shape
+from ..physics.triangles import meshes
 from ..results.observables import matrices
-from .solids import meshes
 
 TRIALS = 40
 """Attitudes at which a potential is evaluated; a function linear in R has ten coefficients."""

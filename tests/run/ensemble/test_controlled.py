@@ -1,9 +1,13 @@
 """Ensembles under sampled-data control: each body as if alone, with parameters of its own."""
 
+import sys
+import warnings
+
 import numpy as np
 import pytest
 
 import polhode as ph
+from simulated_card import computed
 
 BODY = ph.Body([[1.0, 0.1, 0.0], [0.1, 2.0, 0.0], [0.0, 0.0, 2.5]])
 PROBLEM = ph.Problem(BODY, ph.fields.linear_drag(0.1), euler=("XYZ", [0.5, 1.0, -0.7]), omega=[0.1, -0.2, 0.3])
@@ -79,3 +83,74 @@ REFUSED = {
 def test_what_is_refused(message):
     with pytest.raises(ph.InputError, match=message):
         ph.ensemble(PROBLEM, **({"control": pid} | RUN | REFUSED[message]))
+
+
+# --- on a GPU -----------------------------------------------------------------------------------------
+
+
+def commands(R, omega, period, gain=1.0):
+    """Torques against attitude error and angular velocity."""
+    e = (R[2, 1] - R[1, 2]) / 2, (R[0, 2] - R[2, 0]) / 2, (R[1, 0] - R[0, 1]) / 2
+    return [gain * (e[i] + 2.0 * omega[i]) for i in range(3)]
+
+
+@ph.controller(wheels=ph.actuators.wheels(max_torque=0.15, max_momentum=0.4, inertia=0.01, viscous=1e-3, coulomb=2e-3))
+def turning(R, omega, wheels, period, gain=1.0):
+    """PD control by three wheels with limits and friction."""
+    return {"wheels": commands(R, omega, period, gain)}
+
+
+@ph.controller(jets=ph.actuators.thrusters(0.5 * np.vstack([np.eye(3), -np.eye(3)]), min_pulse=0.01))
+def pulsing(R, omega, period, gain=1.0):
+    """PD control by six thrusters."""
+    on = [-period * x for x in commands(R, omega, period, gain)]
+    return {"jets": [*on, -on[0], -on[1], -on[2]]}
+
+
+@ph.controller
+def failing(t, omega, gain=1.0):
+    """A controller whose torque is infinite from the time `gain` on."""
+    return 0.0, 0.0, 10.0 * ph.where(t < gain, 0.01, 1e308)
+
+
+GAINS = np.array([1.9, 0.9, 1.1])
+ON_CARD = {
+    "memory": {"control": pid, "every": 3, "params": {"stiffness": GAINS, "integral": 0.1 * np.eye(3)}},
+    "wheels": {"control": turning, "params": {"gain": GAINS}},
+    "thrusters": {"control": pulsing, "times": [0.25, 0.6, 1.0], "params": {"gain": GAINS}},
+    "principal axes": {"control": pid, "body": ph.Body([1.0, 2.0, 2.5])},
+    "failing": {"control": failing, "params": {"gain": 2.0 * GAINS - 1.2}, "every": 1},
+}
+
+
+def closed_loops(case, device):
+    """Momenta, states and failed steps of a case, by name."""
+    omega = 0.3 * np.random.default_rng(1).normal(size=(3, 3))
+    run = {"method": "fem", "dt": 0.05, "t_end": 1.0, "period": 0.2, "omega": omega, "device": device}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ph.ResultWarning)
+        many = ph.ensemble(PROBLEM, **run | ON_CARD[case])
+    return {"momentum": many.momentum, "failed": many.failed, **many.states}
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory):
+    return computed(__file__, tmp_path_factory.mktemp("cuda") / "closed_loops.npz")
+
+
+@pytest.mark.parametrize("case", ON_CARD)
+def test_the_card_has_the_closed_loops_of_the_processor(simulated, case):
+    found = closed_loops(case, "cpu")
+    assert (found["failed"] >= 0).tolist() == [False, case == "failing", False]
+    for name, values in found.items():
+        np.testing.assert_allclose(simulated[f"{case}: {name}"], values, rtol=0, atol=1e-14)
+
+
+def write_all(path):
+    """What the card (its simulator) computes."""
+    found = {f"{case}: {name}": x for case in ON_CARD for name, x in closed_loops(case, "cuda").items()}
+    np.savez(path, **found)
+
+
+if __name__ == "__main__":
+    write_all(sys.argv[1])

@@ -391,7 +391,8 @@ def test_a_body_that_fails_has_no_estimate() -> None:
         ({"tol": 1e-9, "times": [0.0]}, "t_end must differ from t0"),
         ({"tol": 1e-9, "t_end": 1.0, "resume": True}, "resume needs a file"),
         ({"tol": 1e-9, "t_end": 1.0, "device": "gpu"}, "device must be one of 'cpu', 'cuda'"),
-        ({"tol": 1e-9, "t_end": 1.0, "field": walled, "params": {"k": 1.0}}, "without branches"),
+        ({"tol": 1e-9, "t_end": 1.0, "field": walled, "params": {"k": 1.0}, "device": "cuda"}, "one by one on the"),
+        ({"tol": 1e-9, "t_end": 1.0, "field": walled, "params": {"k": 1.0}, "out": "x.zarr"}, "one by one, in memory"),
         ({"method": "imidm", "dt": 0.1}, "needs either method, dt and steps"),
     ],
 )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import polhode as ph
-from polhode.physics.fields.field import MOST_PARAMETERS
+from polhode.physics.fields.parameters import MOST_PARAMETERS
 from polhode.run.ensemble import batch
 from polhode.run.ensemble.batch import from_arrays
 from polhode.run.ensemble.start import Start

@@ -73,6 +73,75 @@ def test_arrays_are_those_of_the_bodies(which, request):
     assert 1e-9 < many.worst_drift()["energy"] < 1e-2
 
 
+@ph.potential
+def dipole(R, x, z):
+    """A dipole along the body axis 3 in a field (x, 0, z)."""
+    return -(x * R[0][2] + z * R[2][2])
+
+
+def test_the_drift_of_each_body_is_that_of_what_it_conserves():
+    """Without a field everything, else the momentum along the field, which is vertical for the second body."""
+    params = {"x": [0.0, 0.0, 3.0], "z": [0.0, 2.0, 4.0]}
+    many = ph.ensemble(TOP.body, None, np.ones((3, 3)), METHOD, field=dipole, params=params, dt=0.1, steps=9, every=1)
+    drift = many.drift()
+    has = {name: np.isfinite(values).tolist() for name, values in drift.items()}
+    assert has == {
+        "energy": [True, True, True], "spatial_momentum": [True, False, False], "momentum_norm": [True, False, False],
+        "vertical_momentum": [False, True, False], "conserved_momentum": [False, False, True],
+    }  # fmt: skip
+    for i, one in enumerate(many):
+        assert one.drift() == pytest.approx({name: x[i] for name, x in drift.items() if has[name][i]}, abs=20 * EPS)
+        assert one.changes() == pytest.approx({name: x[i] for name, x in many.changes().items()}, abs=20 * EPS)
+    np.testing.assert_allclose(many.conserved[2].directions, [(0.6, 0.0, 0.8)], atol=1e-15)
+    along = many.spatial_momentum[:, 2] @ (0.6, 0.0, 0.8)
+    wanted = np.abs(along - along[0]).max() / np.linalg.norm(many.momentum[0, 2])
+    assert drift["conserved_momentum"][2] == pytest.approx(wanted, abs=4 * EPS)
+    assert many.changes()["momentum_norm"][2] > 0.1
+    assert set(many.worst_drift()) == set(drift)
+
+
+def test_nothing_is_conserved():
+    given = {"dt": 0.1, "steps": 5, "every": 1}
+    slowed = ph.ensemble(TOP.body, None, np.ones((2, 3)), "mkrk(rk4)", field=ph.fields.linear_drag(0.1), **given)
+    assert slowed.drift() == slowed[0].drift() == {}
+    assert (slowed.changes()["energy"] > 1e-3).all()
+    with pytest.raises(KeyError, match=r"energy is not conserved in this motion \(conserved: nothing\)"):
+        slowed.drift()["energy"]
+
+
+def test_a_torque_that_begins_late_is_seen():
+    """The times of the run count, not those near its start."""
+
+    @ph.torque
+    def late(t, omega):
+        return tuple(-0.3 * ph.math.where(t > 4.0, 1.0, 0.0) * x for x in omega)
+
+    problem = ph.Problem(TOP.body, late(), omega=[1.0, 2.0, 3.0])
+    assert ph.solve(problem, "mkrk(rk4)", dt=0.1, t_end=8.0).drift() == {}
+    many = ph.ensemble(problem, "mkrk(rk4)", dt=0.1, steps=80, omega=np.ones((2, 3)))
+    assert many.drift() == many[0].drift() == {}
+
+
+@ph.torque
+def pulse(t, start):
+    return (ph.where(t > start, ph.where(t < start + 0.01, 1.0, 0.0), 0.0), 0.0, 0.0)
+
+
+def test_a_short_pulse_is_seen():
+    """No random time of the run meets it; after the run, or before it, it does nothing."""
+    starts = [4.0, 9.0, -1.0]
+    for way in (1, -1):
+        for start in starts:
+            problem = ph.Problem(TOP.body, pulse(start=way * start), omega=[1.0, 2.0, 3.0])
+            sol = ph.solve(problem, "mkrk(rk4)", dt=0.5 * way, steps=16)
+            assert ("energy" in sol.drift()) is (start != 4.0), start
+    many = ph.ensemble(
+        TOP.body, None, np.ones((3, 3)), "mkrk(rk4)", field=pulse, params={"start": starts}, dt=0.5, steps=16
+    )
+    assert np.isfinite(many.drift()["energy"]).tolist() == [False, True, True]
+    assert many[0].drift() == {}
+
+
 def test_states_at_any_times(tops):
     times = [1.0, 1.0 + 3.5 * DT, float(tops.t[-1])]
     found = tops.at(times)
@@ -112,9 +181,10 @@ def test_a_body_that_failed():
     assert np.isfinite(one.quaternion).all()
     assert (np.diff(one.t) > 0).all()
     assert many[0].status == "finished"
-    assert np.isfinite(many.drift()["momentum_norm"]).all()
-    fine = many.drift()["momentum_norm"]
+    fine, changes = many.drift()["momentum_norm"], many.changes()["momentum_norm"]
     assert fine[0] == fine[2] < 1e-6
+    assert np.isnan(fine[1]), "the torque of this body does work"
+    assert changes[1] > 1
 
 
 def test_to_a_tolerance():
@@ -188,6 +258,7 @@ def test_bodies_that_are_not_known():
     many = ph.Ensemble(
         np.zeros(1), np.ones((1, 2, 4)) / 2, np.ones((1, 2, 3)), np.ones((2, 3)), np.full(2, -1), "some", 0.5
     )
+    assert many.conserved is None
     with pytest.raises(ph.InputError, match="not known beyond their principal moments"):
         _ = many.omega
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import polhode as ph
 from polhode.cli import app
-from polhode.problems import gravity
+from polhode.fields import gravity
 from polhode.results.ensemble import NOT_YET
 from polhode.results.store import ensemble_store, integrity
 from polhode.run.ensemble.api import prepared

@@ -17,7 +17,7 @@ import xarray
 import zarr
 
 import polhode as ph
-from polhode.problems import gravity
+from polhode.fields import gravity
 from polhode.results.ensemble import NOT_YET
 from polhode.results.store import atomic, ensemble_store, integrity, trajectory_store
 from polhode.run.ensemble import shards

@@ -19,7 +19,8 @@ from ..simd.vector_types import LANES, load, store
 from ..threads import share_out, sliced
 from . import layout
 from .fixed_step import lane_space, reader
-from .layout import PARAMETERS, Sizes
+from .layout import Sizes
+from .places import COLUMNS_OF_DATA, PARAMETERS
 
 MOST = 1e6
 """Attempted steps after which a body fails."""
@@ -207,7 +208,7 @@ def run_on_cores(
     def part(begin: int, end: int) -> Callable[[int], bool]:
         lanes = np.zeros((size, LANES)), *(np.zeros(n, np.int64) for n in (LANES, LANES, 3))
         first, last = LANES * begin, min(LANES * end, number)
-        columns = given[layout.COLUMNS_OF_DATA :]
+        columns = given[COLUMNS_OF_DATA:]
         asked = t0, ends, longest, tolerance, orders, columns, data, first, last
         return lambda quota: run(*asked, quota, *lanes, rows, failed)
 

@@ -17,7 +17,8 @@ from .. import numba_target
 from ..simd.vector_types import LANES, extract, load, spread, store
 from ..threads import share_out, sliced
 from . import layout
-from .layout import COLUMNS_OF_DATA, INERTIA, INVERSE, PARAMETERS, STATE, Sizes, four, three
+from .layout import Sizes, four, three
+from .places import COLUMNS_OF_DATA, INERTIA, INVERSE, PARAMETERS, STATE, STEPS
 
 
 def _write_row(rows: Any, i: int, y: Any) -> None:
@@ -349,7 +350,7 @@ def run_on_cores(
 ) -> None:  # fmt: skip
     """Run all groups on all cores; `found` are the result arrays."""
     groups = layout.padded(len(found[-1])) // LANES
-    long = bool(groups * given[layout.STEPS].max() > PLENTY)
+    long = bool(groups * given[STEPS].max() > PLENTY)
 
     def part(begin: int, end: int) -> Iterator[None]:
         at = vars(cursor_at(begin)).values()

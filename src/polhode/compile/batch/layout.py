@@ -24,12 +24,11 @@ from .. import numba_target
 from ..program import program
 from ..simd.vector_types import LANES, load, store
 from ..threads import share_out
+from . import few_bodies
+from .places import ATTITUDE, AXES, DT, INERTIA, INVERSE, MOMENTS, MOMENTUM, PARAMETERS, STATE, STEPS, VALUES
 
-STATE, INERTIA, INVERSE, PARAMETERS = 0, 7, 10, 13
-"""First rows of `data`: quaternion and momentum, moments, their inverses, parameters; then dt and the steps."""
-
-ATTITUDE, MOMENTUM, MOMENTS, VALUES, AXES, DT, STEPS, COLUMNS_OF_DATA = range(8)
-"""Indices into `given`; the last is that of the first column of data."""
+FEW = 1024
+"""Most bodies that NumPy converts: nothing is compiled for them, and the bits are the same."""
 
 EVERYBODY = np.empty(0, dtype=np.int64)
 """Natural order of the bodies (no permutation)."""
@@ -238,6 +237,9 @@ def _laying_out(size: Sizes) -> Callable[..., Any]:
 
 def lay_out(given: tuple[np.ndarray, ...], order: np.ndarray, number: int, data: np.ndarray, first: int = 0) -> None:
     """Fill `data`, whose width is a multiple of LANES, with the bodies from position `first`."""
+    if data.shape[1] <= FEW:
+        few_bodies.lay_out(given, order, number, data, first)
+        return
     size = sizes(given)
     run = program(lambda: _laying_out(size), "lay out", size).run
     share_out(lambda begin, end: run(given, order, number, data, first, begin, end), data.shape[1] // LANES)
@@ -273,6 +275,9 @@ def hand_all_over(
     given: tuple[np.ndarray, ...], order: np.ndarray, rows: np.ndarray, first: int, last: int, found: Any
 ) -> None:
     """Copy the output states of the bodies at positions `first` to `last` to the result arrays."""
+    if rows.shape[2] <= FEW:
+        few_bodies.hand_all_over(given, order, rows, first, last, found)
+        return
     size = sizes(given)
     run = program(lambda: _handing_over(size), "hand over", size).run
     share_out(lambda begin, end: run(given, order, rows, first, last, *found, begin, end), rows.shape[2] // LANES)
@@ -323,6 +328,8 @@ def changed(holds: Callable[..., Any], change: Callable[..., Any], array: np.nda
 
 
 def _checked(holds: Callable[..., Any], change: Callable[..., Any] | None, array: np.ndarray, out: np.ndarray) -> bool:
+    if len(array) <= FEW:
+        return few_bodies.checked(holds, change, array, out)
     width, fine = array.shape[1], []
     run = program(lambda: _checking(holds, width, change), "look", holds, width, change).run
     given = np.require(array, float, ("C", "W"))

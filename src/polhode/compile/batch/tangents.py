@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba.extending import register_jitable
@@ -132,6 +132,92 @@ def between_states(
         return end
 
     return run
+
+
+def _state_writer(states: int, store: Callable[..., Any]) -> Callable[..., Any]:
+    """Compiled function (rows, i, y): write values and tangents of (q, m, z), z of `states` numbers."""
+    numbers = [(part, j) for part, size in enumerate((4, 3, states)) for j in range(size)]
+    lines = "".join(f"    store(rows[i, {k}], y[{part}][{j}])\n" for k, (part, j) in enumerate(numbers))
+    space: dict[str, Any] = {"store": store}
+    exec(f"def write(rows, i, y):\n{lines}", space)  # the text contains no user input
+    made: Callable[..., Any] = register_jitable(**numba_target.INNER)(space["write"])
+    return made
+
+
+def _copier(states: int) -> Callable[..., Any]:
+    """Compiled function (row, tangents, numbers): the state in a row, with the tangents of another one."""
+    count = COLUMNS + states
+
+    def join(row: Any, tangents: Any, numbers: Any) -> None:
+        for j in range(count):
+            numbers[j] = tangents[j]
+            numbers[j, 0] = row[j]
+
+    made: Callable[..., Any] = register_jitable(**numba_target.INNER)(join)
+    return made
+
+
+class ClosedLoop(NamedTuple):
+    """The runs of `closed_loop`."""
+
+    along: Callable[..., Any]
+    between: Callable[..., Any]
+
+
+def closed_loop(
+    step: Callable[..., Any], torque: Callable[..., Any], sample: Callable[..., Any], first: Callable[..., Any],
+    space: StateSpace, states: int, parameters: int, columns: tuple[int, ...], width: int,
+) -> ClosedLoop:  # fmt: skip
+    """Derivatives along a run under sampled-data control, to be compiled; the state is (q, m, z), z `states` numbers.
+
+    ``along(t, parts, sampled, rows, data, columns, output)`` follows the rows of a run at the times `t`: from row k
+    ``parts[k]`` equal steps to the next one, then a sample if ``sampled[k + 1]``. ``output[k]`` gets the values and the
+    tangents of row k. `data` has the initial state, moments and parameters with their tangents as in `loop`, and
+    ``first(system)`` are the z before the sample at the start. It returns the row whose step failed, or the last one.
+
+    ``between(found, starts, ends, parts, rows, tangents, data, columns, output)`` makes ``parts[i]`` equal steps from
+    row ``found[i]``, with its `tangents`, at ``starts[i]`` to ``ends[i]``; ``output[i]`` gets the state there. It
+    returns the number of the pair that failed, or that of all.
+    """
+    load, store = access(width)
+    write, join = _state_writer(states, store), _copier(states)
+    advance = register_jitable(**numba_target.INNER)(stepping(step, torque, space._replace(write=write)))
+    attitude, momentum, held = (_tuple_of(at, n, load) for at, n in ((0, 4), (4, 3), (COLUMNS, states)))
+    inertia, inverse = _tuple_of(INERTIA, 3, load), _tuple_of(INVERSE, 3, load)
+    values = _tuple_of(PARAMETERS, parameters, load, columns)
+
+    def along(t: Any, parts: Any, sampled: Any, rows: Any, data: Any, columns: Any, output: Any) -> int:
+        system = (inertia(data, columns), inverse(data, columns), values(data, columns))
+        write(output, 0, sample(t[0], (attitude(data, columns), momentum(data, columns), first(system)), system))
+        numbers = np.empty((COLUMNS + states, 1 + width))
+        for k in range(len(t) - 1):
+            join(rows[k], output[k], numbers)
+            y = attitude(numbers, columns), momentum(numbers, columns), held(numbers, columns)
+            count = parts[k]
+            h = (t[k + 1] - t[k]) / count
+            y, _, _, _, fine = advance(h, t[k], 0, count, count, count, y, system, output[k + 1 : k + 2])
+            if not fine:
+                return k
+            if sampled[k + 1]:
+                write(output, k + 1, sample(t[k + 1], y, system))
+        return len(t) - 1
+
+    def between(
+        found: Any, starts: Any, ends: Any, parts: Any, rows: Any, tangents: Any, data: Any, columns: Any, output: Any
+    ) -> int:
+        system = (inertia(data, columns), inverse(data, columns), values(data, columns))
+        numbers = np.empty((COLUMNS + states, 1 + width))
+        for i in range(len(found)):
+            join(rows[found[i]], tangents[found[i]], numbers)
+            y = attitude(numbers, columns), momentum(numbers, columns), held(numbers, columns)
+            count = parts[i]
+            h = (ends[i] - starts[i]) / count
+            _, _, _, _, fine = advance(h, starts[i], 0, count, count, count, y, system, output[i : i + 1])
+            if not fine:
+                return i
+        return len(found)
+
+    return ClosedLoop(along, between)
 
 
 def chain(steps: Any, first: Any, total: Any) -> None:

@@ -1,4 +1,4 @@
-"""A chain of Nosé and Hoover for one body: a deterministic thermostat; a scheme moves the body between its half steps.
+"""A Nosé-Hoover chain for one body: a deterministic thermostat; a scheme moves the body between its half steps.
 
 With K the rotational kinetic energy, f its degrees of freedom (three; two of a linear body), the temperature kT and the
 time constant tau of the thermostat,
@@ -163,7 +163,7 @@ changes by the errors of the parts only. The scheme:
 def nose_hoover(
     scheme: str | Method, links: int | str = LINKS, composition: str = COMPOSITION, repeated: int | str = REPEATED
 ) -> Method:
-    """A chain of Nosé and Hoover for one body, over any scheme or free flow (kamberaj2005).
+    """A Nosé-Hoover chain for one body, over any scheme or free flow (kamberaj2005).
 
     links : number of links; composition : that of the chain's steps; repeated : number of these in half a step
     """
@@ -184,7 +184,7 @@ def nose_hoover(
         thermostat=Thermostat(length, *_energies(base, weights.order), _keeps_measure(base)),
         linear_bodies=base.linear_bodies, flat_bodies=base.flat_bodies, cite="kamberaj2005",
         where="for the rotation of one body",
-        doc=f"Chain of Nosé and Hoover over {base.name}.\n{FORMULA % (base.name, length, weights.name)}{base.formula}",
+        doc=f"Nosé-Hoover chain over {base.name}.\n{FORMULA % (base.name, length, weights.name)}{base.formula}",
     )  # fmt: skip
 
 

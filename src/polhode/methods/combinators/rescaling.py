@@ -6,7 +6,7 @@ Gamma of the heat bath, the momentum follows
     dPi = (Pi x omega + T) dt + ((f - 1) kT/(2 K) - 1) g Pi dt + sqrt(g kT/K) Pi dW,   g = tr(Gamma I^-1)/f,
 
 so that dK = 2 g (f kT/2 - K) dt + 2 sqrt(g kT K) dW with the time constant tau = 1/(2 g), plus the work of the torque.
-The thermostat keeps the direction of the momentum, and the distribution of Gibbs. Its step has no error
+The thermostat keeps the direction of the momentum, and the Gibbs distribution. Its step has no error
 (`kernels/velocity_rescaling`), and the whole is a symmetric splitting.
 
 G. Bussi, D. Donadio and M. Parrinello, J. Chem. Phys. 126 (2007) 014101; G. Bussi and M. Parrinello, Comput. Phys.

@@ -23,9 +23,12 @@ from ...numbers.nested import nested
 from ...symbolic.expression import Expr, lift, source, symbol
 from ...symbolic.tracing import UntraceableError
 from ..fields.decorators import template_of
-from ..fields.field import STATE_ARGUMENTS, Field, FieldTemplate, checked_value, leaves_of, like, of_formula
+from ..fields.field import Field
 from ..fields.kernels import formula_kernel
+from ..fields.parameters import checked_value, leaves_of, like
 from ..fields.sums import SumField
+from ..fields.template import STATE_ARGUMENTS, FieldTemplate
+from ..fields.trace import of_formula
 from ..fields.untraced import shape_of
 from ..validate import flag, positive
 from .actuators import Actuator

@@ -17,8 +17,8 @@ from .actuators import (
     thruster,
     viscous_core,
 )
-from .decorators import potential, template_of, torque
-from .field import CHECK_DIGITS, FRAMES, Field, FieldTemplate, leaves_of, like, unbound
+from .decorators import potential, torque
+from .field import Field
 from .gravity import (
     attitude_spring,
     dipole,
@@ -30,31 +30,25 @@ from .gravity import (
     soft_wall,
     uniform_gravity,
 )
-from .heat_bath import bath_kernel, heat_bath
-from .kernels import formula_kernel, no_answer, no_torque
+from .heat_bath import heat_bath
 from .magnetic import magnetic_field, residual_dipole
 from .orbital import orbit_gravity_gradient
 from .registry import describe, get, keywords, make, names
-from .states import coupled_text, places, states, without_states
+from .states import states
 from .surface import facet_drag, radiation_pressure
-from .thermostat import chain_kernel, nose_hoover
+from .template import FieldTemplate
+from .thermostat import nose_hoover
 
 __all__ = [
-    "CHECK_DIGITS",
-    "FRAMES",
     "Field",
     "FieldTemplate",
     "attitude_spring",
-    "bath_kernel",
-    "chain_kernel",
     "constant_torque",
-    "coupled_text",
     "describe",
     "dipole",
     "distant_centre",
     "eccentric_gravity_gradient",
     "facet_drag",
-    "formula_kernel",
     "get",
     "gravity",
     "gravity_gradient",
@@ -62,18 +56,13 @@ __all__ = [
     "heat_bath",
     "internal_damping",
     "keywords",
-    "leaves_of",
-    "like",
     "linear_drag",
     "magnetic_field",
     "make",
     "names",
-    "no_answer",
-    "no_torque",
     "nose_hoover",
     "orbit_gravity_gradient",
     "pd_control",
-    "places",
     "potential",
     "quadratic_drag",
     "radiation_pressure",
@@ -84,11 +73,8 @@ __all__ = [
     "states",
     "tabulated",
     "tabulated_gyrostat",
-    "template_of",
     "thruster",
     "torque",
-    "unbound",
     "uniform_gravity",
     "viscous_core",
-    "without_states",
 ]  # fmt: skip

@@ -15,10 +15,12 @@ from ...symbolic.expression import Expr, gradient, lift, symbol
 from ..tables import FEW_ROWS, horner, interpolated, looked_up, piecewise, rows_of
 from ..validate import finite_number, real_array, vector
 from .decorators import check_frame, template_of, torque
-from .field import Field, FieldTemplate, of_formula
+from .field import Field
 from .formulas import inertia_of, quotient_of
 from .gravity import attitude_spring
 from .registry import reading, ready
+from .template import FieldTemplate
+from .trace import of_formula
 
 
 def _per_axis(name: str, value: Any) -> Any:
@@ -240,9 +242,10 @@ class RotorField(Field):
 
 
 def rotor(function: Any) -> Any:
-    """Make a gyrostat from a function h(t, parameters): the momentum of its rotors relative to the body, body frame.
+    """Make a gyrostat from a function h(t, parameters): the momentum of its rotors about their axes, body frame.
 
-    Let I be the inertia of body and rotors minus the inertia of the rotors about their own axes. The total momentum is
+    A rotor with the axis a, the moment J about it and the speed S relative to the body has h = J (S + a . omega) a. Let
+    I be the inertia of body and rotors minus the inertia of the rotors about their own axes. The total momentum is
     Pi + h, Pi = I omega, and the torque on Pi is T = h x omega - h'(t); h' is derived. Call it to bind the parameters.
     """
     rule = "the momentum of rotors is a function of t (and parameters)"
@@ -253,13 +256,13 @@ def rotor(function: Any) -> Any:
 @reading(momentum=vector, motor=vector)
 @rotor
 def gyrostat(t: Any, momentum: Any, motor: Any = (0.0, 0.0, 0.0)) -> Any:
-    """A body with rotors (reaction wheels) of momentum h(t) = momentum + motor t relative to the body.
+    """A body with rotors (reaction wheels) of momentum h(t) = momentum + motor t about their axes.
 
     T = h x omega - h', body frame. The spatial momentum R (Pi + h) is constant for any h(t); with motor = 0 the energy
     omega . I omega/2 is constant too (the gyrostat of Volterra).
 
-    momentum : h at t = 0, relative to the body and in its axes; the body's inertia is that of body and rotors minus
-        the inertia of the rotors about their own axes
+    momentum : h at t = 0, the sum of J (S + a . omega) a over the rotors: a the axis, J the moment about it, S the
+        speed relative to the body. The body's inertia is that of body and rotors minus J about each axis
     motor : h', the torque of the motors on the rotors
     """
     return [momentum[i] + motor[i] * t for i in range(3)]
@@ -270,7 +273,7 @@ def tabulated_gyrostat(times: Any, momenta: Any, between: str = "cubic") -> Fiel
     """A body with driven rotors: h(t) from a table, T = h x omega - h', body frame.
 
     times : increasing, at least 2 of them, as for `tabulated`; outside the table h has its end values
-    momenta : h at these times, relative to the body and in its axes
+    momenta : h at these times, as for `gyrostat`
     between : "cubic" (a spline: the motors' torque h' is continuous between the ends) or "linear"
     """
     knots, pieces = interpolated(times, momenta, "momenta", between)

@@ -10,7 +10,7 @@ from typing import Any, overload
 from ...errors import InputError
 from ...symbolic.user_function import plain_function
 from ..validate import flag
-from .field import FRAMES, FieldTemplate
+from .template import FRAMES, FieldTemplate
 
 
 def template_of(

@@ -8,28 +8,23 @@ T = -rot(R^T dU/dR) with hat(rot M) = M - M^T.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
-import importlib
 import inspect
 import itertools
 import math
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._memo import MADE, Memo
 from ...errors import InputError
-from ...kernels.so3 import matrix, unit
 from ...numbers import floats
 from ...numbers.nested import nested
 from ...symbolic.discrete_gradient import discrete_gradient
 from ...symbolic.expression import (
     Expr,
     called,
-    gradient,
     lift,
     opaque_calls,
     ordered,
@@ -38,244 +33,21 @@ from ...symbolic.expression import (
     symbols_in,
 )
 from ...symbolic.formula import Formula, formula_of
-from ...symbolic.rows import Rows, Trial
-from ...symbolic.surroundings import Surroundings
-from ...symbolic.tracing import UntraceableError, sums_over_rows
-from ...symbolic.user_function import UserFunction
-from ..validate import is_finite_real
+from ...symbolic.tracing import UntraceableError
+from .by_hand import compared, difference
 from .kernels import difference_kernel, formula_kernel, pair_kernel, torque_kernel
+from .parameters import changed, check_size, checked_value, leaves_of, like
+from .torque_formulas import attitude_symbols, in_body_frame, potential_torque, turning_torque, vector_symbols
+from .trace import Trace, of_formula, once_for_formula
 from .untraced import FORMULA, PYTHON, Untraced, shape_of, untraced
 
-FRAMES = ("body", "space")
-STATE_ARGUMENTS = ("t", "R", "omega")
-OBSERVABLE_ARGUMENTS = (*STATE_ARGUMENTS, "momentum")
+if TYPE_CHECKING:
+    from .template import FieldTemplate
+
 FEW_ROWS = 2
 """Rows of data over which a sum is taken when a function is called once to find its mistakes."""
 LONGEST = 120
 """Most characters of parameters that an error message shows."""
-MOST_PARAMETERS = 900
-"""Most numbers in the parameters of a field: compiled code takes tuples of fewer than 1000 entries. A column of data
-counts as one."""
-
-
-class Trace(Memo):
-    """Data derived from the formula of a field, independent of the values of its parameters.
-
-    Fields with the same template and values of the same shape share one, so the function is traced once.
-    """
-
-
-class of_formula:
-    """A property of fields that follows from their formula: computed once for all fields that share a `Trace`."""
-
-    def __init__(self, make: Callable[[Any], Any]) -> None:
-        self.make, self.__doc__ = make, make.__doc__
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, field: Any, owner: type | None = None) -> Any:
-        """Return the value for a field."""
-        if field is None:
-            return self
-        kept = vars(field.trace)
-        if self.name not in kept:
-            kept[self.name] = self.make(field)
-        return kept[self.name]
-
-
-def once_for_formula(make: Callable[..., Any]) -> Callable[..., Any]:
-    """Cache a function (field or None, ...) of the formula of a field, for all fields that share the formula."""
-
-    @functools.wraps(make)
-    def made(field: Field | None, *rest: Any, **named: Any) -> Any:
-        kept = MADE if field is None else field.trace
-        return kept((make, rest, *named.items()), lambda: make(field, *rest, **named))
-
-    return made
-
-
-@dataclasses.dataclass(frozen=True)
-class FieldTemplate:
-    """A decorated torque or potential; call it to bind its parameters and get a `Field`."""
-
-    function: Callable[..., Any]
-    kind: str
-    frame: str
-    by_hand: FieldTemplate | None = None
-    """The user's torque for a potential; it is checked, not used."""
-    checks: tuple[tuple[str, Callable[[str, Any], Any]], ...] = ()
-    """Parameters, each with the function (name, value) -> value that validates it."""
-    makes: type[Field] | None = None
-    """Class of the field that a call returns (default `Field`)."""
-    plain: bool = False
-    """True if the user wants the function to be called as plain Python at every evaluation."""
-
-    @functools.cached_property
-    def arguments(self) -> list[str]:
-        """Names of the function's arguments."""
-        return list(inspect.signature(self.function).parameters)
-
-    @functools.cached_property
-    def user(self) -> UserFunction:
-        """The function with its name in messages."""
-        count = 3 if self.kind == "torque" else None
-        return UserFunction(self.function, f"the {self.kind} {self.function.__name__}", count)
-
-    @property
-    def state(self) -> tuple[str, ...]:
-        """Arguments that hold the state: t, R, omega; for an observable also momentum."""
-        return OBSERVABLE_ARGUMENTS if self.kind == "observable" else STATE_ARGUMENTS
-
-    @functools.cached_property
-    def state_used(self) -> list[str]:
-        """State arguments that the function takes."""
-        return [name for name in self.arguments if name in self.state]
-
-    @functools.cached_property
-    def parameters(self) -> list[str]:
-        """Names of its parameters: the arguments that are not part of the state."""
-        return [name for name in self.arguments if name not in self.state]
-
-    @property
-    def complete(self) -> bool:
-        """True if every parameter has a default."""
-        return all(p.default is not inspect.Parameter.empty for p in self.signature.parameters.values())
-
-    @functools.cached_property
-    def signature(self) -> inspect.Signature:
-        """The parameters, in order, with their defaults."""
-        whole = inspect.signature(self.function)
-        return whole.replace(parameters=[p for p in whole.parameters.values() if p.name in self.parameters])
-
-    def __call__(self, *args: Any, **named: Any) -> Field:
-        """Bind the parameters, by position or by name."""
-        values = self._by_name(args, named)
-        for name, check in self.checks:
-            values[name] = check(name, values[name])
-        values |= {name: Rows.of(values[name], name) for name in self.rows(values)}
-        return self.bound({name: checked_value(self, name, value) for name, value in values.items()})
-
-    def _by_name(self, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-        """The arguments and defaults by name, in the order of the parameters."""
-        names = self.parameters
-        if len(args) + len(named) == len(names) and not args:  # the usual calls, without the cost of a signature
-            with contextlib.suppress(KeyError):
-                return {name: named[name] for name in names}
-        if len(args) == len(names) and not named and not self._has_keyword_only:
-            return dict(zip(names, args, strict=True))
-        try:
-            bound = self.signature.bind(*args, **named)
-        except TypeError as problem:
-            takes = f"the parameters ({', '.join(names)})" if names else "no parameters"
-            raise InputError(f"{self.user.owner} takes {takes}: {problem}") from None
-        bound.apply_defaults()
-        return dict(bound.arguments)
-
-    def rows(self, values: Mapping[str, Any]) -> frozenset[str]:
-        """Names of the parameters that the function sums over with `ph.total`, for values of these shapes.
-
-        They are found by a trial call. If none is found, every number is a parameter.
-        """
-        if isinstance(self.function, Formula):
-            return frozenset(self.function.rows)
-        if not self._sums_over_rows:
-            return frozenset()
-        shapes = {name: np.shape(value) for name, value in values.items()}
-        key = tuple((name, shape[1:] if len(shape) else None) for name, shape in shapes.items())
-        if key not in self._rows:
-            self._rows[key] = self._summed(shapes)
-        return self._rows[key]
-
-    def _summed(self, shapes: Mapping[str, tuple[int, ...]]) -> frozenset[str]:
-        one = symbol("p0")
-        trial = {name: Trial.of(one, shape) if shape else one for name, shape in shapes.items()}
-        state: dict[str, Any] = {"t": symbol("t"), "R": attitude_symbols()}
-        state |= {"omega": _vector_symbols("w"), "momentum": _vector_symbols("m")}
-        with contextlib.suppress(InputError):
-            self.user.traced({name: nested(state[name]) for name in self.state_used} | trial, lambda value: value)
-        return frozenset(name for name, part in trial.items() if isinstance(part, Trial) and part.is_summed)
-
-    @functools.cached_property
-    def _rows(self) -> dict[Any, frozenset[str]]:
-        return {}
-
-    @functools.cached_property
-    def _sums_over_rows(self) -> bool:
-        return sums_over_rows(self.function)
-
-    @functools.cached_property
-    def _has_keyword_only(self) -> bool:
-        return any(p.kind is p.KEYWORD_ONLY for p in self.signature.parameters.values())
-
-    def bound(self, values: Mapping[str, Any]) -> Field:
-        """The field with these values of all parameters."""
-        return (self.makes or Field)(self, values)
-
-    def trace_of(self, field: Field, first: int) -> Trace:
-        """Trace of a field of this template with its parameters numbered from `first` on.
-
-        It is made, with its graph, only if there is no valid one.
-        """
-        key = (type(field), first, shape_of(tuple(field.values.values())))
-        known = self._traces.get(key)
-        if known is None or not known[1].unchanged():
-            made = field.numbered(first).traced_anew()
-            known = self._traces[key] = (made, Surroundings(self.function))
-        return known[0]
-
-    @functools.cached_property
-    def _traces(self) -> dict[Any, tuple[Trace, Surroundings]]:
-        return {}
-
-    def with_formulas(self, field: Field) -> FieldTemplate:
-        """The template with the formula of a field instead of its function."""
-        by_hand = None if self.by_hand is None else self.formulas_of(self.by_hand, field)
-        return dataclasses.replace(self, function=field.as_formula(), by_hand=by_hand)
-
-    @staticmethod
-    def formulas_of(other: FieldTemplate, field: Field) -> FieldTemplate:
-        """Another template with parameters of the same field, as a formula."""
-        return other.with_formulas(Field(other, {name: field.values[name] for name in other.parameters}))
-
-    def __reduce__(self) -> Any:
-        """Pickle a formula as data, and a function by its module and name if that name refers to this template."""
-        if isinstance(self.function, Formula):
-            return same_template, (type(self), *(getattr(self, part.name) for part in dataclasses.fields(self)))
-        where = (self.function.__module__, self.function.__qualname__)
-        with contextlib.suppress(AttributeError, KeyError):
-            if named_template(*where) is self:
-                return named_template, where
-        name = self.function.__name__
-        raise InputError(
-            f"{self.user.owner} cannot be pickled before its parameters are bound, unless it is at the top level of a "
-            f"module: pickle {name}({', '.join(self.parameters)}), whose formula is known"
-        )
-
-    def __copy__(self) -> FieldTemplate:
-        """Itself: templates do not change."""
-        return self
-
-    def __deepcopy__(self, memo: Any) -> FieldTemplate:
-        """Itself."""
-        return self
-
-    def __add__(self, other: Any) -> Any:
-        raise unbound(self)
-
-    __radd__ = __add__
-
-
-def named_template(module: str, name: str) -> Any:
-    """Object with a (dotted) name in a module, which is imported if needed."""
-    return functools.reduce(getattr, name.split("."), importlib.import_module(module))
-
-
-def same_template(kind: type[FieldTemplate], *parts: Any) -> FieldTemplate:
-    """Template of a formula; an equal existing one is reused, so that they share derived data."""
-    made = kind(*parts)
-    found: FieldTemplate = MADE(("template", repr(made)), lambda: made)  # repr tells 1 from 1.0, which are equal
-    return found
 
 
 def unpickled(kind: type[Field], template: FieldTemplate, values: dict[str, Any], first: int) -> Field:
@@ -283,78 +55,6 @@ def unpickled(kind: type[Field], template: FieldTemplate, values: dict[str, Any]
     made = kind(template, values)
     made.first = first
     return made
-
-
-def changed(template: FieldTemplate, values: Mapping[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """Values of all parameters, with some replaced by new, checked values."""
-    new = dict(values)
-    for name, value in changes.items():
-        if name not in new:
-            raise InputError(
-                f"{template.user.owner} has no parameter {name!r}; it has {', '.join(template.parameters) or 'none'}"
-            )
-        for known, check in template.checks:
-            value = check(name, value) if known == name else value
-        new[name] = checked_value(template, name, Rows.of(value, name) if isinstance(new[name], Rows) else value)
-    return new
-
-
-def checked_value(template: FieldTemplate, name: str, value: Any) -> Any:
-    """Convert a parameter to a float or nested tuples of floats, or raise an error."""
-    if type(value) is float and value - value == 0.0:  # finite
-        return value
-    if isinstance(value, Rows):
-        return value
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, tuple | list):
-        return tuple(checked_value(template, name, v) for v in value)
-    if not is_finite_real(value):
-        where = f"parameter {name} of {template.user.owner}"
-        raise InputError(f"{where} must be a finite number or a sequence of them; got {value!r}", name)
-    return float(value)
-
-
-def leaves_of(value: Any) -> list[Any]:
-    """Numbers of nested tuples, in order; for rows of data, the columns."""
-    if isinstance(value, Rows):
-        return list(value.columns)
-    return [x for v in value for x in leaves_of(v)] if isinstance(value, tuple) else [value]
-
-
-def name_of_parameter(field: Field, place: int) -> str:
-    """The name of the parameter to which the number at a place belongs; in a sum, its name there."""
-    leaves = (name for name, value in field.values.items() for _ in leaves_of(value))
-    return next(itertools.islice(leaves, place, None))
-
-
-def check_size(template: FieldTemplate, count: int) -> None:
-    """Refuse more parameters than compiled code can hold."""
-    if count > MOST_PARAMETERS:
-        raise InputError(
-            f"the parameters of a field must be at most {MOST_PARAMETERS} numbers; {template.function.__name__} "
-            f"has {count}; remove some of them"
-        )
-
-
-def like(value: Any, leaves: Sequence[Any], start: int = 0) -> tuple[Any, int]:
-    """Arrange the leaves, in order, in the shape of `value`; return the result and the next index."""
-    if isinstance(value, Rows):
-        end = start + len(value.columns)
-        return value.like(leaves[start:end]), end
-    if not isinstance(value, tuple):
-        return leaves[start], start + 1
-    items = []
-    for v in value:
-        item, start = like(v, leaves, start)
-        items.append(item)
-    return tuple(items), start
-
-
-def unbound(template: FieldTemplate) -> InputError:
-    """Error for a field template used without a call."""
-    name = template.function.__name__
-    return InputError(f"the field {name} has no parameters bound; call it: {name}({', '.join(template.parameters)})")
 
 
 HEAT_BATH, THERMOSTAT = "heat bath", "thermostat"
@@ -537,7 +237,7 @@ class Field:
         """Check that the user's torque is the torque of the potential, at this state and at `CHECK_ATTITUDES`."""
         hand = Field(template, {name: self.values[name] for name in template.parameters})
         hand.check(t, R, omega, context)
-        gap = difference(_compared(self, hand, R, context))
+        gap = difference(compared(self, hand, R, context))
         if gap:
             raise InputError(
                 f"{hand.name} is not the torque of the potential {self.name}: {gap}; the torque of U(R) in the body "
@@ -625,14 +325,14 @@ class Field:
 
     def traced(self, read: Callable[[Any], Any], at: tuple[Any, Any, Any, Sequence[Any]] | None = None) -> Any:
         """`read` applied to the function's value on the symbols t, R, w, p, or on the four formulas `at`."""
-        momentum = _vector_symbols("m")
+        momentum = vector_symbols("m")
         t, R, omega, values = self._symbols(at)
         return self.template.user.traced(self.arguments(t, R, omega, values, momentum), read)
 
     def _symbols(self, at: tuple[Any, Any, Any, Sequence[Any]] | None = None) -> tuple[Any, Any, Any, dict[str, Any]]:
         """Formulas for t, R, omega and the parameters by name: `at` if given, else their symbols."""
         symbols = [symbol(f"p{self.first + i}") for i in range(len(self.parameters))]
-        t, R, omega, leaves = at or (symbol("t"), attitude_symbols(), _vector_symbols("w"), symbols)
+        t, R, omega, leaves = at or (symbol("t"), attitude_symbols(), vector_symbols("w"), symbols)
         shaped, _ = like(tuple(self.values.values()), leaves)
         return t, R, omega, dict(zip(self.values, shaped, strict=True))
 
@@ -679,10 +379,10 @@ class Field:
 
     def torque_value(self, t: float, R: Any, omega: Any) -> Any:
         """The body torque at one state, in the user's axes."""
-        return self._torque_formula(t, R, omega, self.parameters)
+        return self.torque_formula(t, R, omega, self.parameters)
 
     @of_formula
-    def _torque_formula(self) -> Callable[..., Any]:
+    def torque_formula(self) -> Callable[..., Any]:
         """Torque as a function of t, R, omega and the parameters, in floats."""
         return formula_kernel(self.text[0], floats.number)
 
@@ -726,7 +426,7 @@ class Field:
         slopes, change = discrete_gradient(U, first, last)
         mean = tuple(tuple((a + b) / 2 for a, b in zip(x, y, strict=True)) for x, y in zip(R, S, strict=True))
         unpack = self.unpack | {f"S{i}{j}": f"S[{i}][{j}]" for i in range(3) for j in range(3)}
-        return source("difference_value", "R, S, p", unpack, [*_turning(slopes, mean), change])
+        return source("difference_value", "R, S, p", unpack, [*turning_torque(slopes, mean), change])
 
     def difference_kernel(self, number: Callable[[Any], Any], has_principal_rotation: bool) -> Callable[..., Any]:
         """The kernel (mean torque, change of U)(t, q, m, system, t1, q1, m1) in principal axes."""
@@ -738,46 +438,6 @@ class Field:
         """The kernel U(R, p), R in the user's axes."""
         value = formula_kernel(self._potential_text, number)
         return lambda R, p: value(R, p)[0]
-
-
-CHECK_DIGITS = 50
-CHECK_ATTITUDES = ((5, 1, -2, 3), (2, 4, 1, -1), (-1, 2, 5, 2), (1, -3, 2, 6), (3, 3, -1, 4), (4, -1, -5, 1))
-"""Quaternions, not normalised, at which the user's torque is compared with the exact one."""
-
-
-def difference(seen: Sequence[tuple[str, Any, Any]]) -> str:
-    """Description of the first difference between the user's and the exact vector; `seen` are (place, exact, given)."""
-    scale = max(abs(x) for _, exact, given in seen for x in (*exact, *given))
-    for place, exact, given in seen:
-        gap, i = max((abs(a - b), i) for i, (a, b) in enumerate(zip(exact, given, strict=True)))
-        if not gap <= 64 * 2.0**-52 * scale:  # a few literals of 16 digits on both sides
-            values = f"{float(given[i]):.10g} instead of {float(exact[i]):.10g}"
-            return f"component {i + 1} is {values} (difference {float(gap):.3g}) {place}"
-    return ""
-
-
-def _compared(field: Field, hand: Field, R: Any, context: str) -> list[tuple[str, Any, Any]]:
-    """(place, exact torque, user's torque) in 50 digits; attitudes at which one is singular are skipped."""
-    from ...numbers.multiprecision import number, working
-
-    compared = []
-    with working(CHECK_DIGITS):
-        zero = number(0)
-        points = [(context, tuple(tuple(number(x) for x in row) for row in R))]
-        for q in CHECK_ATTITUDES:
-            a, b, c, d = (number(x) for x in q)
-            points.append((f"at the attitude {q} (a quaternion, not normalised)", matrix(unit((a, b, c, d)))))
-        for point, A in points:
-            with contextlib.suppress(ArithmeticError, ValueError, TypeError):  # TypeError: complex values
-                values = [
-                    formula_kernel(f.text[0], number)(
-                        zero, A, (zero, zero, zero), tuple(number(x) for x in f.parameters)
-                    )
-                    for f in (field, hand)
-                ]
-                if all(math.isfinite(float(x)) for value in values for x in value):
-                    compared.append((point, values[0], values[1]))
-    return compared
 
 
 def _as_nodes(value: Any) -> Any:
@@ -794,35 +454,3 @@ def _plain_signature(template: FieldTemplate) -> inspect.Signature:
             parameter = parameter.replace(default=checked_value(template, parameter.name, parameter.default))
         plain.append(parameter.replace(annotation=parameter.empty))
     return inspect.Signature(plain)
-
-
-def in_body_frame(force: Any, frame: str) -> tuple[Expr, Expr, Expr]:
-    """A torque in a frame, as formulas in the body frame: R^T T for "space"."""
-    R = attitude_symbols()
-    if frame == "space":
-        force = tuple(R[0][j] * force[0] + R[1][j] * force[1] + R[2][j] * force[2] for j in range(3))
-    return force[0], force[1], force[2]
-
-
-def attitude_symbols(letter: str = "R") -> Any:
-    """The entries R00, R01, ... of an attitude as symbols."""
-    return tuple(tuple(symbol(f"{letter}{i}{j}") for j in range(3)) for i in range(3))
-
-
-def _vector_symbols(letter: str) -> tuple[Expr, ...]:
-    return tuple(symbol(f"{letter}{i}") for i in range(3))
-
-
-def potential_torque(U: Expr, R: Any) -> tuple[Expr, Expr, Expr]:
-    """-rot(R^T dU/dR)."""
-    return _turning(gradient(U, [R[i][j] for i in range(3) for j in range(3)]), R)
-
-
-def _turning(slopes: Sequence[Expr], R: Any) -> tuple[Expr, Expr, Expr]:
-    """-rot(R^T G), G given by rows."""
-    G = [slopes[0:3], slopes[3:6], slopes[6:9]]
-
-    def M(i: int, j: int) -> Expr:
-        return R[0][i] * G[0][j] + R[1][i] * G[1][j] + R[2][i] * G[2][j]
-
-    return M(1, 2) - M(2, 1), M(2, 0) - M(0, 2), M(0, 1) - M(1, 0)

@@ -11,9 +11,10 @@ from ...kernels.so3 import apply_transposed, cross, dot, matrix
 from ...numbers.user_math import cos, sin, sqrt
 from ..validate import attitude_quaternion, finite_number, positive, vector
 from .decorators import potential, torque
-from .field import Field, FieldTemplate
+from .field import Field
 from .formulas import MOST_ECCENTRIC, eccentric_anomaly, gradient_torque, inertia_of, pull
 from .registry import reading, ready
+from .template import FieldTemplate
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.80665)
 """m/s^2, down the space z axis."""

@@ -19,8 +19,10 @@ from ...numbers.dispatch import kernel
 from ..axes import axes
 from ..validate import finite_number, real_array
 from .decorators import potential
-from .field import HEAT_BATH, Field, FieldTemplate, name_of_parameter
+from .field import HEAT_BATH, Field
+from .parameters import name_of_parameter
 from .registry import reading
+from .template import FieldTemplate
 
 LARGEST = 2**53
 """Counters are whole numbers below this: doubles hold them exactly."""

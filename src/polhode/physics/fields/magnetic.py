@@ -10,9 +10,10 @@ from ...kernels.so3 import apply_transposed, cross, dot, scale, sub
 from ...numbers.user_math import cos, sin, sqrt
 from ..path_input import path_of
 from ..validate import finite_number, positive, vector
-from .field import Field, FieldTemplate
+from .field import Field
 from .orbital import along
 from .registry import ready
+from .template import FieldTemplate
 
 
 def dipole_field(t: Any, position: Any, strength: Any, tilt: Any, rate: Any, phase: Any) -> Any:

@@ -11,8 +11,11 @@ from ...errors import InputError
 from ...symbolic.expression import lift, source
 from ...symbolic.user_function import plain_function
 from ..torque_rates import Motion
-from . import CHECK_DIGITS, Field, FieldTemplate, formula_kernel, template_of
-from .field import difference
+from .by_hand import CHECK_DIGITS, difference
+from .decorators import template_of
+from .field import Field
+from .kernels import formula_kernel
+from .template import FieldTemplate
 
 CHECK_TIMES = (0, 1, -2, 5)
 """Times since the start, in units of 1/3, at which the user's derivatives are compared with the exact ones."""

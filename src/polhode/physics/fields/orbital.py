@@ -20,9 +20,10 @@ from ...numbers.user_math import sqrt
 from ..path_input import path_of
 from ..validate import real_array
 from .decorators import torque
-from .field import Field, FieldTemplate
+from .field import Field
 from .formulas import gradient_torque, inertia_of
 from .registry import ready
+from .template import FieldTemplate
 
 
 def along(function: Callable[..., Any], names: tuple[str, ...]) -> FieldTemplate:

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ...errors import InputError
-from .field import Field, FieldTemplate
+from .field import Field
+from .template import FieldTemplate
 
 Maker = TypeVar("Maker", bound=Callable[..., Field])
 Check = Callable[[str, Any], Any]

@@ -12,9 +12,10 @@ from typing import Any
 
 from ...numbers import arrays, floats  # noqa: F401 - arrays: conditions are evaluated at many states at once
 from ...symbolic.expression import COMPARISONS, Expr, lift, ordered, source, symbol
-from .field import Field, Trace, of_formula, once_for_formula
+from .field import Field
 from .kernels import formula_kernel
 from .switches import _depends, _rebuilt
+from .trace import Trace, of_formula, once_for_formula
 
 LOCATED = ("lt", "le", "abs")
 """Operations with two sides."""
@@ -34,6 +35,14 @@ def conditions_of(field: Field) -> list[Expr]:
     moving = _depends(nodes, "Rwm")
     found = [node for node in nodes if node in moving and node.op in LOCATED]
     return [] if any(node.op in OTHERS and node in moving for node in nodes) else found
+
+
+@once_for_formula
+def has_jumps(field: Field) -> bool:
+    """Whether its torque compares the state, or looks it up in a table: it may jump with the state."""
+    nodes = ordered(field.graph[0])
+    moving = _depends(nodes, "Rwm")
+    return any(node in moving and node.op in ("abs", "bracket", *COMPARISONS) for node in nodes)
 
 
 @once_for_formula
@@ -109,9 +118,21 @@ class SidedField(Field):
         ]  # fmt: skip
         return formula_kernel(source("conditions", "t, R, w, p", self.unpack, found), floats.number)
 
+    @of_formula
+    def _gaps(self) -> Any:
+        """The functions whose zeros are the surfaces of the conditions, with arguments as `_truths`."""
+        new = self._held
+        compared = [[new[a] for a in node.args] for node in conditions_of(self.whole)]
+        found = [x - rest[0] if rest else x for x, *rest in compared]
+        return formula_kernel(source("gaps", "t, R, w, p", self.unpack, found), floats.number)
+
     def truths(self, t: Any, R: Any, omega: Any, parameters: Sequence[Any]) -> Any:
         """Whether each condition holds, at one state or at many."""
         return self._truths(t, R, omega, parameters)
+
+    def gaps(self, t: Any, R: Any, omega: Any, parameters: Sequence[Any]) -> Any:
+        """A function for each condition that is zero where it changes, and smooth on one side of the others."""
+        return self._gaps(t, R, omega, parameters)
 
 
 def _side(field: Field, k: int) -> Expr:

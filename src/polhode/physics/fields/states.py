@@ -23,7 +23,11 @@ from ...methods.adaptive.verner87 import verner87
 from ...numbers.nested import nested
 from ...symbolic.expression import Expr, lift, source
 from .decorators import check_frame, template_of
-from .field import STATE_ARGUMENTS, Field, FieldTemplate, checked_value, in_body_frame, leaves_of, of_formula
+from .field import Field
+from .parameters import checked_value, leaves_of
+from .template import STATE_ARGUMENTS, FieldTemplate
+from .torque_formulas import in_body_frame
+from .trace import of_formula
 from .untraced import shape_of
 
 Numbers = Any

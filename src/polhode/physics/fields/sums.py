@@ -17,7 +17,10 @@ from typing import Any
 from ...errors import InputError
 from ...numbers import floats
 from ...symbolic.expression import Expr, lift
-from .field import HEAT_BATH, STATE_ARGUMENTS, Field, FieldTemplate, Trace, changed, of_formula
+from .field import HEAT_BATH, Field
+from .parameters import changed
+from .template import STATE_ARGUMENTS, FieldTemplate
+from .trace import Trace, of_formula
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,9 +14,10 @@ from ..facets import facets_of
 from ..path_input import path_of
 from ..validate import positive, vector
 from .decorators import torque
-from .field import Field, FieldTemplate
+from .field import Field
 from .orbital import along, seen
 from .registry import ready
+from .template import FieldTemplate
 
 DRAG_COEFFICIENT = 2.2
 """Usual drag coefficient of satellites in free molecular flow."""

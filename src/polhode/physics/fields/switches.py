@@ -19,9 +19,10 @@ from ...numbers import arrays, floats  # noqa: F401 - arrays: formulas are evalu
 from ...numbers.primitives import epsilon
 from ...symbolic.expression import COMPARISONS, Expr, ordered, source, symbol
 from ...taylor.graph import substituted
-from .field import Field, Trace, of_formula, once_for_formula
+from .field import Field
 from .kernels import formula_kernel
 from .states import places
+from .trace import Trace, of_formula, once_for_formula
 
 SAMPLES = 2**15
 """Times at which a condition is sampled if its edges have no formula."""

@@ -1,4 +1,4 @@
-"""The thermostat of one body: a chain of Nosé and Hoover, with its temperature, time constant and initial state.
+"""The thermostat of one body: a Nosé-Hoover chain, with its temperature, time constant and initial state.
 
 A thermostat exerts no torque that a field could give: methods with a chain ask for its parameters
 (`methods/queries.ChainStart`), and other methods refuse it.
@@ -16,8 +16,10 @@ from ...errors import InputError
 from ...kernels.unroll import unrolled_kernel
 from ..validate import positive, real_array
 from .decorators import potential
-from .field import THERMOSTAT, Field, FieldTemplate, name_of_parameter
+from .field import THERMOSTAT, Field
+from .parameters import name_of_parameter
 from .registry import reading
+from .template import FieldTemplate
 
 KT, TAU, START = 0, 1, 2
 """Places of the parameters; the initial chain is one number, zero, or the positions and then the velocities."""
@@ -52,7 +54,7 @@ def _with_chain(template: FieldTemplate) -> FieldTemplate:
 @_with_chain
 @potential
 def nose_hoover(R: Any, kT: Any, tau: Any, chain: Any = 0) -> Any:
-    """Thermostat of one body: a chain of Nosé and Hoover, for methods that have one.
+    """Thermostat of one body: a Nosé-Hoover chain, for methods that have one.
 
     kT : temperature times Boltzmann's constant, an energy
     tau : time constant: the period of the chain is about 2 pi tau

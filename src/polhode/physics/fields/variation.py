@@ -1,4 +1,4 @@
-"""The variation of a motion in one direction, as states beside the body; chaos indicators follow from it.
+"""The variation of a motion in one direction, as states of a field; chaos indicators follow from it.
 
 With a rotation d in R exp(hat d) and a change of omega by nu e, in the user's body axes,
 
@@ -27,8 +27,11 @@ import numpy as np
 
 from ...kernels.so3 import cross, dot, times
 from ...symbolic.expression import Expr, gradient, lift, symbol
-from .field import STATE_ARGUMENTS, Field, Trace, changed, of_formula
+from .field import Field
+from .parameters import changed
 from .states import StatesField, StatesTemplate
+from .template import STATE_ARGUMENTS
+from .trace import Trace, of_formula
 
 OWN = ("inertia", "inverse", "frequency", "period", "per_span")
 """Parameters: I and I^-1 (three numbers if they are diagonal), nu, 1/nu, 1/T."""

@@ -26,10 +26,12 @@ import numpy as np
 from ...kernels.so3 import apply, cross, dot, solve3, sub
 from ...numbers import arrays, floats  # noqa: F401 - arrays: tensors are evaluated at many times at once
 from ...symbolic.expression import Expr, gradient, lift, source, symbol
-from .field import Field, Trace, leaves_of, of_formula
+from .field import Field
 from .kernels import formula_kernel
+from .parameters import leaves_of
 from .states import states, without_states
 from .sums import SumField, SumTemplate
+from .trace import Trace, of_formula
 
 CARRIED = "carried"
 """The value of `leaving` for matter that leaves with the velocity of its place in the body: J = -I' omega."""

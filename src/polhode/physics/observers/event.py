@@ -17,7 +17,8 @@ from ...numbers import floats
 from ...numbers.dispatch import kernel
 from ...symbolic.expression import Expr, compiled, lift, source, symbols_in
 from ..axes import axes
-from ..fields import Field, FieldTemplate, template_of
+from ..fields import Field, FieldTemplate
+from ..fields.decorators import template_of
 from ..problem import Problem
 from ..validate import flag
 

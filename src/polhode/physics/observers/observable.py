@@ -11,7 +11,9 @@ from ...errors import InputError
 from ...kernels.so3 import conj, matrix, mul, rotate, times
 from ...numbers import floats
 from ...symbolic.expression import Expr, compiled, lift, source
-from ..fields import Field, leaves_of, template_of
+from ..fields import Field
+from ..fields.decorators import template_of
+from ..fields.parameters import leaves_of
 from ..validate import is_finite_real
 
 

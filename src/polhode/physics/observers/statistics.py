@@ -27,7 +27,9 @@ from ...numbers.dispatch import NO_FMA, kernel, no_fma
 from ...numbers.primitives import where
 from ...numbers.types import Number
 from ...symbolic.expression import Expr, compiled, lift, source, symbol, symbols_in
-from ..fields import Field, FieldTemplate, leaves_of, template_of
+from ..fields import Field, FieldTemplate
+from ..fields.decorators import template_of
+from ..fields.parameters import leaves_of
 from ..fields.variation import GROWTH, MEAN, PER_SPAN, SOON, TIME, WEIGHTED, WITH_CONSTANTS
 from ..problem import Problem
 from .event import Event
@@ -115,7 +117,7 @@ CHAOS_WORDS: dict[str, Callable[[_Formulas], Iterable[Expr]]] = {
     "fli": lambda s: [s.z[GROWTH]],
     "lyapunov": lambda s: _per_time(s, s.z[GROWTH] * s.z[PER_SPAN]),
 }
-"""Indicators of chaos (`fields/variation`): MEGNO and its mean, the logarithm of the growth, and growth over time."""
+"""Chaos indicators (`fields/variation`): MEGNO and its mean, the logarithm of the growth, and growth over time."""
 
 ALL_WORDS = WORDS | CHAOS_WORDS
 
@@ -266,7 +268,7 @@ class Watch:
     sizes: dict[str, int]
     text: tuple[str, dict[str, Any]]
     chaos: bool = False
-    """Whether some of them are indicators of chaos, which need a variation beside the body."""
+    """Whether some of them are chaos indicators, which need a variation beside the body."""
 
     @property
     def components(self) -> int:

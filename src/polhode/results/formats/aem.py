@@ -38,8 +38,8 @@ def write(
     epoch : the time t = 0, such as "2029-04-13T21:46:00"
     system : the time system: UTC (with leap seconds), TAI, TT, GPS, TDB or TCB
     space, body : names of the frames A and B
-    object_name, object_id, center, originator : what the standard wants to know
-    omega : True writes angular velocities, too (in degrees per second, in the body frame)
+    object_name, object_id, center, originator : metadata that the standard requires
+    omega : True also writes angular velocities (in degrees per second, in the body frame)
     """
     one_body(result, "an AEM")
     if system not in SYSTEMS:

@@ -144,7 +144,7 @@ def read_ck(kernels: Any, instrument: int, times: Any, *, epoch: str, space: str
     instrument : NAIF number of the frame of the body, such as -999000
     times : seconds of TDB since the epoch
     epoch : the time t = 0, such as "2029-04-13T21:46:00", in TDB
-    space : the frame from which attitudes are counted, by its name in SPICE
+    space : the frame to which attitudes refer, by its name in SPICE
     """
     spice = needed("spiceypy", "ck")
     t = np.atleast_1d(real_array(times, "times must be seconds since the epoch", key="times"))

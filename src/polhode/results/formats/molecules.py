@@ -51,7 +51,7 @@ def check_complete(result: Any, q: np.ndarray) -> None:
     if not len(q):
         raise InputError(NO_STATES)
     if result.t.ndim != 1:
-        raise InputError("the bodies have times of their own; run them with times=..., or use many.at(...)")
+        raise InputError("the bodies have different times; run them with times=..., or use many.at(...)")
     if not np.isfinite(q).all():
         bad = int(np.flatnonzero(~np.isfinite(q).all(axis=(0, 2)))[0])
         raise InputError(f"body {bad} does not have all states; export single bodies, such as many[0].export(...)")
@@ -60,7 +60,7 @@ def check_complete(result: Any, q: np.ndarray) -> None:
 def centres_of(centres: Any, number: int) -> np.ndarray:
     """Return the places of the pivots; that of a single body is the origin, unless it is given."""
     if centres is None and number > 1:
-        raise InputError(f"give centres, the places of the {number} bodies, as an array ({number}, 3)", "centres")
+        raise InputError(f"give centres, the positions of the {number} bodies, as an array ({number}, 3)", "centres")
     return np.zeros((1, 3)) if centres is None else finite_rows("centres", centres, (number, 3))
 
 

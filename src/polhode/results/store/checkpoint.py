@@ -21,13 +21,14 @@ from ...physics.fields import Field
 from ...physics.observers.event import Event
 from ...physics.problem import Problem
 from ...symbolic.rows import Rows
-from . import integrity
+from . import integrity, trajectory_store
 
 RUN_SPEC, RUN_END, CHECKPOINT, SOFTWARE = "begun", "until", "checkpoint", "software"
 """Attributes of a file: the inputs that determine the bits of a run; its end; its checkpoint; its software."""
 
 CODE = {
     "formula": "formula of the field",
+    "control_formula": "formula of the controller",
     "coefficients": "set of coefficients of the method",
     "statistics_formula": "formula of the statistics",
 }
@@ -130,12 +131,27 @@ def formula_text(field: Field, text: Any) -> str:
     return CODE_NOT_STORED if field.opaque else digest(repr((text, data) if data else text))
 
 
+def _is_there(path: Any) -> bool:
+    """Whether there is a file of a run to this path, finished or not."""
+    return isinstance(path, str | Path) and trajectory_store.existing(Path(path)) is not None
+
+
 def check_resumable(field: Field | None, path: Any) -> None:
     """Refuse to resume a file whose torque is not a formula: torques cannot then be compared."""
-    if field is not None and field.opaque and isinstance(path, str | Path) and Path(path).exists():
+    if field is not None and field.opaque and _is_there(path):
         raise InputError(
             f"{path} cannot be resumed: {field.untraced[0].no_formula}, and a file does not hold Python functions, so "
             "that nobody knows whether it is the same torque; run it from the start with overwrite=True"
+        )
+
+
+def check_same_control(is_formula: bool, path: Any) -> None:
+    """Refuse to resume a file whose controller is not a formula: files hold neither its code nor what it remembers."""
+    if not is_formula and _is_there(path):
+        raise InputError(
+            f"{path} cannot be resumed: its controller is called as plain Python, and a file holds neither its code "
+            "nor what it remembers; run it from the start with overwrite=True, or write the controller as a formula "
+            "with its memory declared by ph.controller"
         )
 
 

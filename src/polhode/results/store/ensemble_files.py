@@ -112,10 +112,10 @@ class StoredEnsemble(Ensemble):
     @property
     def has_energy(self) -> bool:
         """True if energies are known: they are saved, or there is no field, or the field is that of this process."""
-        return self._saved_energy or (self._known_field and self.bodies is not None)
+        return self._saved_energy or (self.knows_field and self.bodies is not None)
 
     @property
-    def _known_field(self) -> bool:
+    def knows_field(self) -> bool:
         """True if there is no field, or if it was run in this process."""
         return self.__dict__["of_run"] is not None or self.__dict__["attributes"].get("field") == ""
 
@@ -124,7 +124,7 @@ class StoredEnsemble(Ensemble):
         """Kinetic plus potential energy (n, N): as saved, or computed if the field is known."""
         if self._saved_energy:
             return self._variable("energy")
-        if not self._known_field:
+        if not self.knows_field:
             raise InputError(
                 f"{self.__dict__['path']} has no energies, and not the formula of its field; `to_xarray()` may have "
                 "energy_change, the largest relative change"

@@ -35,7 +35,7 @@ VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
 """Dimensions, unit and meaning of every variable."""
 
 States = tuple[tuple[str, tuple[int, ...]], ...]
-"""Names and shapes of states of a method."""
+"""Names and shapes of states of a method or of a controller."""
 
 MOST_NUMBERS = 1 << 16
 """Largest size of a dimension of a state."""
@@ -89,7 +89,7 @@ def states_of(attrs: Mapping[str, Any]) -> States:
 def variables(states: States) -> dict[str, tuple[tuple[str, ...], str, str]]:
     """Dimensions, unit and meaning of every variable of a file that holds these states of the method."""
     more = {
-        STATE + name: (("time", *(f"{name}_{i}" for i in range(len(shape)))), "", f"state {name} of the method")
+        STATE + name: (("time", *(f"{name}_{i}" for i in range(len(shape)))), "", f"state {name}")
         for name, shape in states
     }
     return VARIABLES | more

@@ -26,7 +26,7 @@ from ...physics import problem_data
 from ...physics.problem import Problem
 from ...physics.validate import file_path, flag
 from ..trajectory import PRIMARY, STATES, Info, Trajectory
-from . import atomic, integrity, netcdf, stored_events
+from . import atomic, integrity, netcdf, stored_control, stored_events
 from .file_format import (
     FORMAT,
     ROWS_PER_CHUNK,
@@ -191,12 +191,12 @@ def save(
             source = trajectory.stored
             if isinstance(source, Stored):
                 blocks, rows = source.blocks(source.primary), source.rows
-                held = {PROBLEM: str(source.attrs[PROBLEM])} if PROBLEM in source.attrs else {}
+                held = {name: str(source.attrs[name]) for name in HELD if name in source.attrs}
             else:
                 data = {name: getattr(trajectory, name) for name in PRIMARY}
                 data |= {STATE + name: trajectory.states[name] for name, _ in trajectory.info.states}
                 blocks, rows = _blocks(data, len(trajectory)), len(trajectory)
-                held = problem_attribute(trajectory.problem)
+                held = problem_attribute(trajectory.problem) | stored_control.attribute_of(trajectory)
             held |= stored_events.attribute(trajectory)
             _write(blocks, rows, trajectory.info, path, held | dict(attrs or {}))
             if staging_path(path) != path:
@@ -208,6 +208,9 @@ def save(
 
 PROBLEM = "problem_data"
 """Attribute of a file: the problem as text, see `physics.problem_data`."""
+
+HELD = PROBLEM, stored_control.CONTROL
+"""Attributes that belong to the run of a file, whoever writes it."""
 
 
 def problem_attribute(problem: Problem | None) -> dict[str, str]:
@@ -467,9 +470,10 @@ def read(path: str | Path) -> tuple[Trajectory, dict[str, Any]]:
         raise integrity.damaged(path, "its checksums are missing")
     try:
         info = info_of_attributes(attrs)
+        found = Trajectory(Stored(path, rows, sums, attrs), info)
+        stored_control.restore(found, attrs)
         events = stored_events.read(attrs, info)
     except Exception as problem:
         raise integrity.damaged(path, f"its attributes are incomplete ({line(problem)})") from problem
-    found = Trajectory(Stored(path, rows, sums, attrs), info)
     found.events = events
     return found, attrs

@@ -42,19 +42,19 @@ def batch_stepper(
             torque[:] = ...
             step(q, pi, torque, frame="space")
 
-    The states after a step are those of `ph.ensemble` to the last bit. They depend neither on the other bodies nor on
-    their number or order.
+    The states after a step are bit-identical to those of `ph.ensemble`. The state of a body does not depend on the
+    other bodies, their number or their order.
 
     Parameters
     ----------
     bodies : (N, 3) principal moments, (N, 3, 3) tensors, a list of `ph.Body`, or one of these for all bodies
     method : a name, an expression, or a Method that needs no memory from step to step; or `ph.respa`
     dt : step, one for all bodies or one for each; may be given to each call instead
-    field : a torque or potential that acts besides the torques given to each call
+    field : a torque or potential that acts in addition to the torques given to each call
     params : values of its parameters, one for all bodies or one for each, as for `ph.ensemble`
     masses : one for each body or one for all; the bodies then also move: ``step(x, p, q, pi, force, torque)``
     translation_bath, translation_params : ``ph.fields.heat_bath(...)`` for the translation, whose friction is a force
-        for each unit of velocity, and values of its parameters for each body; for methods with noise, such as
+        per unit velocity, and values of its parameters for each body; for methods with noise, such as
         ``baoab(dmv10)``, which need a heat bath for the rotation in `field`
     thermostat : ``ph.thermostats.bussi(...)`` or ``ph.thermostats.nose_hoover(...)``, which rescales the momenta of
         all bodies together; for methods without noise
@@ -109,7 +109,7 @@ def _acting(thermostat: Any, method: Method, groups: int) -> Acting | None:
         raise InputError(f"{method.name} has a heat bath; give a method without noise, or no thermostat", "thermostat")
     if method.thermostat is not None:
         raise InputError(
-            f"{method.name} has chains already; give a method without them, or no thermostat", "thermostat"
+            f"{method.name} already has chains; give a method without chains, or no thermostat", "thermostat"
         )
     return thermostat.begin(groups)
 

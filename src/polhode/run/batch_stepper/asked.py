@@ -214,7 +214,7 @@ def check_alone(stepper: BatchStepper) -> None:
     if stepper.method.thermostat is not None:
         raise InputError(
             f"{stepper.method.name} takes torques as arrays; for torques from a function use "
-            "ph.thermostats.nose_hoover, a chain of all bodies together"
+            "ph.thermostats.nose_hoover, one chain for all bodies"
         )
     if field is not None and not isinstance(field, BathField):
         raise InputError("a stepper with a field takes torques as arrays; add the field's torque to your function's")

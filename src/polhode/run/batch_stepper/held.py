@@ -9,9 +9,11 @@ from ...errors import InputError
 from ...methods import Method, methods
 from ...numbers import floats
 from ...physics.bodies import Bodies
-from ...physics.fields import FRAMES, Field, without_states
+from ...physics.fields import Field
 from ...physics.fields import torque as field_torque
 from ...physics.fields.decorators import check_frame
+from ...physics.fields.states import without_states
+from ...physics.fields.template import FRAMES
 from ...physics.fields.thermostat import START
 from ...physics.problem import Problem
 from ...physics.queries import answering

@@ -8,7 +8,8 @@ import numpy as np
 
 from ...errors import InputError
 from ...physics.bodies import Bodies
-from ..ensemble.batch import agreed, parameters_of
+from ...physics.fields.of_body import inertia_parameters
+from ..ensemble.batch import agreed, check_inertia_of_field, parameters_of
 from ..ensemble.inertia import Inertia, inertia_of
 
 
@@ -26,11 +27,19 @@ def bodies_of(bodies: Any, field: Any, params: dict[str, Any] | None) -> Bodies:
     number = len(inertia.moments)
     bound, values = parameters_of(field, params or {}, number)
     number = agreed({"bodies": number, "params": len(values)})
-    return Bodies(moments=inertia.moments, own=inertia.own, field=bound, values=values, number=number)
+    found = Bodies(moments=inertia.moments, own=inertia.own, field=bound, values=values, number=number)
+    check_inertia_of_field(found, params or {})
+    return found
 
 
 def replaced(old: Bodies, indices: Any, bodies: Any) -> tuple[Bodies, np.ndarray]:
     """Return the bodies with some replaced by others (one for each index, or one for all), and the indices."""
+    if inertia_parameters(old.field):
+        assert old.field is not None
+        raise InputError(
+            f"the field {old.field.name} has the inertia of the bodies among its parameters, which replace does not "
+            "change; make a new stepper"
+        )
     number = len(old.moments)
     chosen = _indices(indices, number)
     new = inertia_of(bodies)

@@ -48,7 +48,7 @@ class BatchStepper:
     ----------
     method, dt : the method, and the step that is used where a call gives none
     steps_made : with noise, the number of steps made so far
-    chains : with chains of Nosé and Hoover, positions and velocities of the links of every body, (N, 2, links)
+    chains : with Nosé-Hoover chains, positions and velocities of the links of every body, (N, 2, links)
     thermostat : the thermostat in its present state, or None
     respa : multiple time steps, or None
     """
@@ -227,7 +227,7 @@ class BatchStepper:
         check_slow(self.respa, torque, slow)
         if arrays.is_on_gpu(given_q):
             if self.method.thermostat is not None and self._q is not UNKNOWN:
-                raise InputError("the chains of this stepper are on the processor; use another stepper for a GPU")
+                raise InputError("the chains of this stepper are in CPU memory; use another stepper for a GPU")
             return self._step_on_gpu(given_q, given_v, torque, slow, frame, dt, n, t, in_place)
         if self.method.thermostat is not None and self._gpu is not None:
             raise InputError("the chains of this stepper are on a GPU; use another stepper for arrays elsewhere")

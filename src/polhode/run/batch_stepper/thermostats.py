@@ -49,7 +49,7 @@ class Bussi:
 
 @dataclasses.dataclass(frozen=True)
 class NoseHoover:
-    """Chains of Nosé and Hoover: made by `nose_hoover`."""
+    """Nosé-Hoover chains: made by `nose_hoover`."""
 
     kT: float
     tau: float
@@ -76,7 +76,7 @@ def bussi(*, kT: Any, tau: Any, seed: Any = 0, degrees: Any = None) -> Bussi:
 
 
 def nose_hoover(*, kT: Any, tau: Any, chain: Any = 3, degrees: Any = None) -> NoseHoover:
-    """Chains of Nosé and Hoover for rigid bodies (Kamberaj, Low and Neal 2005): deterministic and reversible.
+    """Nosé-Hoover chains for rigid bodies (Kamberaj, Low and Neal 2005): deterministic and reversible.
 
     Translation and rotation have a chain each. The energy of bodies and chains together is conserved.
 
@@ -200,7 +200,7 @@ class Rescaling(Acting):
 
 
 class Chains(Acting):
-    """Chains of Nosé and Hoover in a run; their state is (groups, 2, links), positions and velocities of the links."""
+    """Nosé-Hoover chains in a run; their state is (groups, 2, links), positions and velocities of the links."""
 
     def __init__(self, spec: NoseHoover, groups: int) -> None:
         super().__init__(spec.degrees, groups)

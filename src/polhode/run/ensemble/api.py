@@ -11,13 +11,14 @@ import numpy as np
 
 from ...errors import InputError, ResultWarning
 from ...methods import Method, methods
+from ...methods.adaptive.verner87 import verner87
 from ...methods.families.jacobi import jacobi
 from ...physics.control.controller import control_in
 from ...physics.fields import Field, FieldTemplate
 from ...physics.fields.switches import switches_of
 from ...physics.observers.statistics import watch
 from ...physics.problem import Problem, finite_number
-from ...physics.validate import check_times, check_unit_of_time, flag, whole_number
+from ...physics.validate import check_times, check_unit_of_time, flag, positive, whole_number
 from ...results.ensemble import Ensemble
 from ...results.store import checkpoint
 from .. import control as sampled_control
@@ -27,7 +28,7 @@ from ..schedule import Bounds
 from ..step_control import LARGEST, SMALLEST, has_series, is_smooth
 from ..step_count import end_time
 from ..tangent import check_tangent
-from . import chaos_words, kept_times, varying
+from . import alone, chaos_words, kept_times, varying
 from .batch import model_problem, step_counts
 from .controlled import check_controlled, with_controller
 from .events import wanted_events
@@ -113,7 +114,8 @@ def ensemble(
         the momentum relative to its largest size in the run. Every body takes its own adaptive Taylor steps, with the
         smallest terms in single precision; free bodies are exact. ``.steps`` has the number of steps of each body,
         ``.error_estimate`` its accuracy, ``.method`` the highest order of the series (in a file, that of a step
-        tolerance `tol`). A ResultWarning names bodies for which `tol` is unreachable
+        tolerance `tol`). A ResultWarning names bodies for which `tol` is unreachable. In a field with branches
+        (where, abs, comparisons) bodies are run one by one, in memory, and jumps are located as by `ph.solve`
     step_tol : instead of `tol`, the error allowed in each step. The momentum tolerance is tighter far from the end,
         because momentum errors accumulate in the attitude. Errors at the end are not estimated
     max_step : with `tol` or `step_tol`, the longest step, for torques that act only for a short time
@@ -124,7 +126,7 @@ def ensemble(
     device : "cpu", or "cuda" for an NVIDIA GPU (extra `cuda`); the results agree to round-off, with
         tol or step_tol to the tolerance
     statistics : observables to accumulate instead of storing the path: "energy", "momentum_norm", "spatial_momentum",
-        "momentum", "omega", the indicators of chaos "megno", "mean_megno", "fli" (whose largest value is the fast
+        "momentum", "omega", the chaos indicators "megno", "mean_megno", "fli" (whose largest value is the fast
         Lyapunov indicator) and "lyapunov" (the largest exponent), functions of t, R, omega and parameters that return
         a number (as for `ph.event`), or a list of these. They are evaluated at the start, after every `every`-th step
         (by default every step) and at the end: ``.statistics["energy"].drift`` and so on. With `times` they are
@@ -135,15 +137,16 @@ def ensemble(
         with `tol` or `step_tol` it is run by itself for the search, as by `ph.solve`
     out : a ``.zarr`` store to which finished bodies are written; the result then reads from it
     overwrite : replace an existing store
-    resume : continue the store of an interrupted run; all arguments must be the same. Of a run with a method a shard is
-        continued from its checkpoint, with `tol` it is run again
+    resume : continue the store of an interrupted run; all arguments must be the same. With a method, an unfinished
+        shard continues from its checkpoint; with `tol` it is run again
     scheduler : a Dask cluster, "tcp://host:port" or a `distributed.Client`, whose workers write to `out`
     unit : shard size, the number of bodies run and written together; by default about a second of work
     progress : None (a bar if stderr is a terminal), True, False, or a function of the fraction done
     control, period : a controller that is a formula, and the time between its samples, as in `ph.solve`; its
         parameters and the initial values of its memory are among `params`. ``.states`` has what it decided
-    tangent : also give the derivatives of the kept states by the initial states, the inertia and the parameters of the
-        field, exact for the discrete steps: ``.tangent``. With `tol` or `step_tol` the steps are those of a pair
+    tangent : also give the derivatives of the kept states with respect to the initial states, the inertia and the
+        parameters of the field, exact for the discrete steps: ``.tangent``. With `tol` or `step_tol` the steps are
+        those of a Runge-Kutta pair
 
     Returns
     -------
@@ -173,7 +176,7 @@ def ensemble(
     sampled_control.refuse_controlled(inputs.field)
     if control is not None or period is not None:
         given = {"tol": tol, "step_tol": step_tol, "statistics": statistics, "out": out, "scheduler": scheduler}
-        sampled_control.refuse(**given, device=None if device == "cpu" else device)
+        sampled_control.refuse(**given)
         inputs = with_controller(inputs, control, period, dt)
     inputs = kept_times.ending(inputs, times, t_end)
     if tol is not None or step_tol is not None or (t_end is not None and method is None):
@@ -218,9 +221,15 @@ def _run(task: Task, out: Any, overwrite: bool, resume: bool, scheduler: Any, un
     """Run a task in memory, or shard by shard into a store."""
     if task.states:
         with_states.refuse(out=out, scheduler=scheduler)
+    if task.alone and (out is not None or scheduler is not None):
+        name = "scheduler" if out is None else "out"
+        raise InputError(
+            f"a field with branches (where, abs, comparisons) runs bodies one by one, in memory; remove the argument "
+            f"{name}, or give a method, dt and steps"
+        )
     if task.method.states and (out is not None or scheduler is not None):
         name = "scheduler" if out is None else "out"
-        raise InputError(f"stores of ensembles hold no chains, and {task.method.name} has them; remove {name}")
+        raise InputError(f"ensemble stores do not hold the chains of {task.method.name}; remove the argument {name}")
     if out is None and scheduler is None:
         _refuse_without_file(overwrite=overwrite, resume=resume, unit=unit)
         return task.run()
@@ -273,7 +282,7 @@ def _refuse_with_tangent(**given: Any) -> None:
 def _refuse_with_chaos(**given: Any) -> None:
     for name, value in given.items():
         if value is not None:
-            raise InputError(f"indicators of chaos do not go with {name}; remove the argument {name}")
+            raise InputError(f"chaos indicators cannot be combined with {name}; remove the argument {name}")
 
 
 def _refuse_without_file(**given: Any) -> None:
@@ -302,7 +311,7 @@ def fixed_step(
     every = (count if statistics is None else 1) if every is None else min(whole_number("every", every), count)
     t0, batch = inputs.t0, inputs.batch(dt)
     if batch.field is not None and batch.field.states:
-        with_states.refuse(statistics=statistics, device=None if device == "cpu" else device)
+        with_states.refuse(statistics=statistics)
         varying.check_same_start(batch, t0)
     check_times(t0, float(batch.dt[np.abs(batch.dt).argmin()]), count)
     check_unit_of_time("dt", float(np.abs(batch.dt).min()), float(np.abs(batch.dt).max()))
@@ -345,17 +354,28 @@ def to_tolerance(
     free = batch.field is None
     check_device(device)
     if batch.field is not None and batch.field.states:
-        with_states.refuse(device=None if device == "cpu" else device)
         varying.check_same_start(batch, t0)
-    if not (free or is_smooth(batch.field) or _can_use_pair(batch.field)):
+    by_itself = alone.needed(batch.field)
+    if by_itself and device != "cpu":
+        raise InputError(
+            f"{name} with a field with branches (where, abs, comparisons) runs bodies one by one on the processor; "
+            "remove the argument device, or give a method, dt and steps"
+        )
+    if not (free or by_itself or is_smooth(batch.field) or _can_use_pair(batch.field)):
         raise InputError(
             f"{name} needs a field without branches (where, abs, comparisons); give a method, dt and steps"
         )
-    chosen = jacobi if batch.field is None else adaptive_method(batch.field, given, device, tangent)
+    if batch.field is None:
+        chosen = jacobi
+    else:
+        chosen = verner87 if by_itself else adaptive_method(batch.field, given, device, tangent)
     model = model_problem(batch, chosen, t0)
     if tangent:
         check_tangent(model, chosen)
-    longest = None if free else longest_steps(batch, t0, t_end, max_step)
+    if by_itself:
+        longest = None if max_step is None else np.array([positive("max_step", max_step)])
+    else:
+        longest = None if free else longest_steps(batch, t0, t_end, max_step)
     if statistics is not None and times is None:
         raise InputError(
             f"with {name} give times=[...], at which statistics are evaluated: adaptive steps are shorter where the "

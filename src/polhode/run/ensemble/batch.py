@@ -15,9 +15,11 @@ from ...methods import Method
 from ...numbers.arrays import components
 from ...physics.bodies import Bodies
 from ...physics.body import TOLERANCE, Body, real_array
-from ...physics.fields import Field, FieldTemplate, leaves_of
-from ...physics.fields.field import HEAT_BATH, THERMOSTAT, check_size
+from ...physics.fields import Field, FieldTemplate
+from ...physics.fields.field import HEAT_BATH, THERMOSTAT
 from ...physics.fields.heat_bath import of_all as in_heat_baths
+from ...physics.fields.of_body import are_inertia, inertia_parameters
+from ...physics.fields.parameters import check_size, leaves_of
 from ...physics.fields.thermostat import of_all as with_thermostats
 from ...physics.problem import Problem
 from ...symbolic.rows import Rows
@@ -74,9 +76,25 @@ def from_arrays(
         "moments": inertia.moments, "own": inertia.own, "field": bound, "values": values, "number": number,
         "listed": inertia.listed, "tensors": inertia.tensors, "name": name,
     }  # fmt: skip
+    check_inertia_of_field(Bodies(**every_body), params)
     m = start.momenta(vectors, q, Bodies(**every_body))
     own_dt = np.ndim(dt) > 0 and len(h) == number  # also for one body: its bits are those among others
     return BodyBatch(**every_body, quaternion=q, momentum=m, dt=h, per_body_dt=own_dt, plain=inertia.plain)
+
+
+def check_inertia_of_field(bodies: Bodies, params: dict[str, Any]) -> None:
+    """Refuse a field that was made for a body of another inertia, unless the inertia is among the given parameters."""
+    for name in inertia_parameters(bodies.field):
+        if name in params:
+            continue
+        assert bodies.field is not None
+        wrong = np.flatnonzero(~are_inertia(bodies.field.values[name], bodies.inertia_tensors()))
+        if wrong.size:
+            raise InputError(
+                f"the field {bodies.field.name} was made for a body whose inertia is not that of body {wrong[0]}; give "
+                f"the inertia of all bodies, params={{{name!r}: ...}}, as moments or as tensors",
+                "params",
+            )
 
 
 def agreed(sizes: dict[str, int]) -> int:

@@ -1,4 +1,4 @@
-"""Indicators of chaos among the statistics of an ensemble: MEGNO, its mean, FLI and the largest Lyapunov exponent.
+"""Chaos indicators among the statistics of an ensemble: MEGNO, its mean, FLI and the largest Lyapunov exponent.
 
 A variation of the motion is integrated beside each body. With equal steps it is the tangent of the steps
 (`compile/batch/lane_tangents.growing_step`); with a tolerance it is a part of the system, as states of the field
@@ -37,7 +37,7 @@ def check(problem: Problem, what: str) -> None:
     if problem.body.linear_axis is not None:
         raise InputError(f"{what} is not available for a linear body, whose inertia tensor has no inverse")
     if has_states(problem):
-        raise InputError(f"{what} is not available for a field with states of its own")
+        raise InputError(f"{what} is not available for a field with its own states")
 
 
 def frequency(problem: Problem, end: float) -> float:
@@ -75,19 +75,17 @@ def nested_floats(values: np.ndarray) -> tuple[Any, ...]:
 
 def with_variation(task: Task, like: Problem) -> Task:
     """Return a task with equal steps and a variation beside each body; `like` has its frequency."""
-    check(task.model, "an indicator of chaos")
+    check(task.model, "a chaos indicator")
     given = {"times": task.stops, "numbers of steps for each body": task.counts, "steps for each body": None}
     if task.batch.per_body_dt:
         given["steps for each body"] = task.batch.dt
     wrong = [name for name, value in given.items() if value is not None]
     if wrong:
-        raise InputError(f"indicators of chaos need equal steps, all of them: they do not go with {wrong[0]}")
-    if task.device != "cpu":
-        raise InputError("indicators of chaos run on processors; use device='cpu'")
+        raise InputError(f"chaos indicators need equal steps for all bodies; remove the {wrong[0]}")
     if task.method.memory or task.method.has_own_time or task.method.before is not None or task.method.noise:
         raise InputError(
-            f"indicators of chaos need steps from state to state, and {task.method.name} has more between steps; use "
-            "another method"
+            f"chaos indicators need a method whose state is attitude and momentum only; {task.method.name} carries "
+            "more from step to step; use another method"
         )
     span = task.count * float(task.batch.dt[0])
     start = _start(task.batch, frequency(like, task.t0 + span), span)
@@ -115,14 +113,15 @@ def _start(batch: BodyBatch, nu: float, span: float) -> np.ndarray:
 def varied_problem(task: Task, like: Problem) -> Problem:
     """Return the problem with a variation that represents the bodies of a task, to be run to a tolerance."""
     batch, end = task.batch, float(task.times()[-1])
-    check(task.model, "an indicator of chaos")
+    check(task.model, "a chaos indicator")
     own = batch.own is not None and len(batch.own) > 1 and bool(np.ptp(batch.own, axis=0).any())
     if own or (len(batch.moments) > 1 and np.ptp(batch.moments, axis=0).any()):
         raise InputError(
-            "indicators of chaos to a tolerance need one body for all; run the bodies apart, or give a method and dt"
+            "chaos indicators to a tolerance need the same inertia for all bodies; run them separately, or give a "
+            "method and dt"
         )
     if end <= task.t0:
-        raise InputError("indicators of chaos to a tolerance need t_end after t0; give a method and a negative dt")
+        raise InputError("chaos indicators to a tolerance need t_end after t0; give a method and a negative dt")
     made = copy.copy(task.model)
     made.field = varied_field(task.model, frequency(like, end), end)
     return made

@@ -10,8 +10,8 @@ import numpy as np
 from ...errors import InputError
 from ...methods import Method
 from ...physics.control.controller import CLOCK, PERIOD, control_in
-from ...physics.fields import FieldTemplate, unbound
-from ...physics.fields.sums import SumField
+from ...physics.fields import FieldTemplate
+from ...physics.fields.template import unbound
 from .. import control
 from .batch import BodyBatch
 from .inputs import Inputs
@@ -25,10 +25,7 @@ def with_controller(inputs: Inputs, law: Any, period: Any, dt: Any) -> Inputs:
     if np.ndim(dt):
         raise InputError("with control all bodies make the same steps; give one dt for all", "dt")
     field = control.controlled(inputs.field, found, checked, inputs.t0)
-    names = field.template.names if isinstance(field, SumField) else [(0, name, name) for name in field.values]
-    own = control_in(field)
-    assert own is not None
-    reserved = [full for _, name, full in names[-len(own.values) :] if name in (PERIOD, CLOCK)]
+    reserved = control.full_names(field, (PERIOD, CLOCK))
     taken = [name for name in inputs.params if name in reserved]
     if taken:
         raise InputError(f"{taken[0]} is the same for all bodies; give period as an argument, not in params", taken[0])

@@ -10,8 +10,9 @@ import numpy as np
 
 from ...errors import InputError
 from ...methods import EXAMPLE, Method
-from ...physics.fields import Field, coupled_text
-from ...physics.fields.field import like
+from ...physics.fields import Field
+from ...physics.fields.parameters import like
+from ...physics.fields.states import coupled_text
 from ...physics.problem import Problem
 from ...physics.validate import finite_number
 from ...symbolic.rows import Rows

@@ -59,6 +59,8 @@ def reason(task: Task, many: Ensemble, i: int) -> str:
     if task.tolerance is not None:
         from ...compile.batch.adaptive_step import MOST
 
+        if task.alone:
+            return "a jump holds the motion on its surface, or no step, however short, gives a finite state"
         if many.steps is not None and many.steps[i] >= MOST:
             return f"it needs more than {MOST:.0f} steps"
         return "no step, however short, gives a finite state"

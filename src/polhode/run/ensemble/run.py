@@ -14,7 +14,8 @@ from ...errors import InputError
 from ...kernels.loops import COLUMNS
 from ...methods.adaptive.controller import controlled_steps
 from ...numbers import floats
-from ...physics.fields import places
+from ...physics.fields.states import places
+from ...physics.observers.statistics import same_system
 from .. import control, with_states
 from ..integrator import beginning, structure, torque_kernel, unchanged
 from . import backwards, kept_times
@@ -36,10 +37,10 @@ def _compiled(task: Task) -> Any:
         if control.is_controlled(task.model):
             loop = control.Loop(task.model, method)
             return fixed_step.loop(*parts, sample=loop.sample(), period=loop.period_place)
-        more = {} if not task.chaos else {"system_of": _observed_system(task)}
         return fixed_step.loop(
-            *parts, *method.processors(floats.number), method.has_own_time, task.wanted, kept=method.kept_memory, **more
-        )
+            *parts, *method.processors(floats.number), method.has_own_time, task.wanted, kept=method.kept_memory,
+            system_of=_observed_system(task),
+        )  # fmt: skip
 
     return program(build_loop, "lanes", batch.per_body_dt, *_structure(task)).run
 
@@ -65,7 +66,9 @@ def _with_tangent(task: Task, step: Any) -> Any:
 
 
 def _observed_system(task: Task) -> Any:
-    """Return the kernel of the system that indicators of chaos read."""
+    """Return the kernel of the system that statistics read; chaos indicators also read the variation."""
+    if not task.chaos:
+        return same_system
     from ...compile.batch import lane_tangents
 
     assert task.tangent_places is not None
@@ -256,9 +259,13 @@ def _run_on_card(task: Task, found: Any, threads: int | None) -> None:
 
     def build_loop() -> Any:
         parts = *_step(task), _sizes(task), _beginning(task)
+        if control.is_controlled(task.model):
+            loop = control.Loop(task.model, method)
+            return cuda.loop(*parts, sample=loop.sample(), steps_per_sample=loop.steps_per_sample())
         return cuda.loop(
-            *parts, *method.processors(floats.number), method.has_own_time, task.wanted, method.kept_memory
-        )
+            *parts, *method.processors(floats.number), method.has_own_time, task.wanted, method.kept_memory,
+            _observed_system(task),
+        )  # fmt: skip
 
     run = MADE(("cuda", *_structure(task)), build_loop)
     cuda.run_on_card(run, task.t0, task.every, given, order, COLUMNS + task.extra_columns, found)

@@ -1,4 +1,4 @@
-"""Derivatives of the states of an ensemble, by the initial states, the inertia and the parameters of the field.
+"""Derivatives of the states of an ensemble with respect to initial states, inertia and parameters of the field.
 
 Every direction of every body is a body of its own with a tangent beside it, in the same lanes as the plain run
 (`compile/batch/lane_tangents.py`). So they are exact for the discrete steps, and no body affects another.
@@ -47,15 +47,15 @@ def added(task: Task, many: Ensemble, step_tolerance: np.ndarray | None = None) 
 class EnsembleTangent(Derivatives):
     """Derivatives of the states of an ensemble, in body axes: a rotation d in R exp(hat d), and the body momentum.
 
-    They are computed on first use. NaN from the step on in which a body failed.
+    They are computed on first use. They are NaN from the step on in which a body failed.
 
     Attributes
     ----------
     t : (n,) times of the states, or (n, N)
-    matrix : (n, N, 6, 6) derivatives by the initial state (d, Pi), the state-transition matrices
-    inertia : (n, N, 6, 3) by the principal moments, at fixed initial state; for bodies given by tensors that are not
-        diagonal (n, N, 6, 3, 3), symmetric G with dx = sum G_ij dI_ij for every symmetric dI
-    params : by the parameters of the field, by name, each (n, N, 6) and the shape of the parameter
+    matrix : (n, N, 6, 6) with respect to the initial state (d, Pi): the state-transition matrices
+    inertia : (n, N, 6, 3) with respect to the principal moments, at fixed initial state; for bodies given by tensors
+        that are not diagonal (n, N, 6, 3, 3), symmetric G with dx = sum G_ij dI_ij for every symmetric dI
+    params : with respect to the parameters of the field, by name, each (n, N, 6) and the shape of the parameter
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class EnsembleTangent(Derivatives):
 
     @functools.cached_property
     def matrix(self) -> np.ndarray:
-        """Derivatives by the initial states (n, N, 6, 6)."""
+        """Derivatives with respect to the initial states (n, N, 6, 6)."""
         axes, found = self._axes, self._principal
         return found if axes is None else by_blocks(axes, by_blocks(axes, found.swapaxes(-1, -2)).swapaxes(-1, -2))
 
@@ -77,7 +77,7 @@ class EnsembleTangent(Derivatives):
 
     @functools.cached_property
     def inertia(self) -> np.ndarray:
-        """Derivatives by the inertia (n, N, 6, 3), or (n, N, 6, 3, 3) for tensors that are not diagonal."""
+        """Derivatives with respect to the inertia (n, N, 6, 3); (n, N, 6, 3, 3) for tensors that are not diagonal."""
         batch = self._task.batch
         if (batch.moments == 0).any():
             raise InputError("the moments (0, I, I) of a linear body cannot vary independently")
@@ -90,7 +90,7 @@ class EnsembleTangent(Derivatives):
 
     @functools.cached_property
     def params(self) -> dict[str, np.ndarray]:
-        """Derivatives by the parameters of the field, by name; empty if it has none."""
+        """Derivatives with respect to the parameters of the field, by name; empty if it has none."""
         places = varied_parameters(self._task.model)
         if not places:
             return {}

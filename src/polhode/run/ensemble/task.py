@@ -14,7 +14,7 @@ from ...kernels.loops import kept_rows
 from ...methods import Method
 from ...numbers import floats
 from ...numbers.arrays import components
-from ...physics.fields import places
+from ...physics.fields.states import places
 from ...physics.observers.event import Event
 from ...physics.observers.statistics import Watch
 from ...physics.problem import Problem
@@ -25,8 +25,8 @@ from ..dense import dense_of
 from ..integrator import keeping, with_first_states
 from ..step_control import EPS
 from ..step_count import step_numbers
+from . import alone, kept_times, tangents, varying
 from . import events as event_search
-from . import kept_times, tangents, varying
 from . import tolerance as ensemble_tolerance
 from .batch import BodyBatch
 from .lane_steps import adaptive_method
@@ -64,6 +64,11 @@ class Task:
     """Events to be found; none of them is terminal."""
     tangent: bool = False
     """Whether the result has derivatives."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether every body is run by itself."""
+        return self.tolerance is not None and alone.needed(self.batch.field)
 
     @property
     def lands(self) -> bool:
@@ -109,7 +114,7 @@ class Task:
 
     @property
     def chaos(self) -> bool:
-        """Whether a variation is integrated beside each body, for indicators of chaos."""
+        """Whether a variation is integrated beside each body, for chaos indicators."""
         return self.wanted is not None and self.wanted.chaos
 
     @property
@@ -146,6 +151,8 @@ class Task:
 
     def run(self, threads: int | None = None) -> Ensemble:
         """Run all bodies, by default on all cores."""
+        if self.alone:
+            return event_search.added(self, kept_times.applied(self, alone.run(self)))
         if self.tol is not None:
             return event_search.added(self, _to_accuracy(self, self.tol, threads))
         watch, task = Stopwatch(), kept_times.inner(self) if self.stops is not None else self

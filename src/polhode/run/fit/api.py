@@ -74,16 +74,16 @@ def fit(
         parameters of the field
     priors : what is known before, by name: (value, sigma), of "omega", "inertia" or parameters; shapes as in `values`
     loss : "linear" for least squares; "huber", "soft_l1", "cauchy" or "arctan" if some measurements are wrong
-    loss_scale : residual, in standard deviations, above which such a loss counts less
-    arcs : number of arcs with free starts (multiple shooting), for long motions or a poor first guess; the last search
-        is along one motion again
-    starts : number of starting guesses, the first one included, or a list of problems as further guesses. All of them
-        are ranked by their residuals in an ensemble, and the best ones refined; ``.starts`` has them
-    spread : standard deviations of drawn guesses, by name: of "inertia" those of the logarithms that are free. By
-        default 0.3 of the guess (0.3 rad for "axes"), and all attitudes with the same probability
-    seed : of the random numbers; the same seed draws the same guesses
+    loss_scale : residual, in standard deviations, above which such a loss gives less weight
+    arcs : number of arcs with free initial states (multiple shooting), for long motions or a poor first guess; a final
+        search follows one motion
+    starts : number of initial guesses, including the first, or a list of problems as further guesses. All of them are
+        ranked by their residuals in an ensemble, and the best are refined; ``.starts`` has them
+    spread : standard deviations of random guesses, by name; for "inertia", those of the logarithms that are free. By
+        default 0.3 of the guess (0.3 rad for "axes"); attitudes are drawn uniformly from all rotations
+    seed : seed of the random guesses
     step_tol : error allowed in each step of a motion
-    most : most motions in a search
+    most : largest number of motions in a search
 
     Returns
     -------
@@ -110,7 +110,7 @@ def fit(
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
-    check_smooth(problem, "ph.fit")
+    check_smooth(problem, "ph.fit", located=True)
     if problem.body.linear_axis is not None:
         raise InputError("ph.fit is not available for a linear body, whose inertia tensor has no inverse")
     measured = [data] if isinstance(data, Measurement) else list(data)
@@ -189,7 +189,7 @@ class Search:
         size = float(np.sqrt(found.chi2 / max(found.dof, 1)))
         if self.how["loss"] == "linear" and size > WRONG:
             warnings.warn(
-                f"the residuals are {size:.3g} standard deviations in the mean: the search ended "
+                f"the residuals are {size:.3g} standard deviations on average: the search ended "
                 f"in a wrong minimum, or the model or a sigma is wrong. Try starts=100, arcs=8 or another first guess",
                 ResultWarning,
                 stacklevel=4,

@@ -19,6 +19,7 @@ import numpy as np
 from ...errors import InputError
 from ...kernels.so3 import mul
 from ...physics.body import Body
+from ...physics.fields.of_body import are_inertia, inertia_parameters
 from ...physics.problem import Problem
 from ...results.observables import matrices
 from ...results.trajectory import Trajectory
@@ -66,6 +67,15 @@ class Free:
     def _parameter(self, name: str) -> Any:
         assert self.problem.field is not None
         return self.problem.field.values[name]
+
+    @functools.cached_property
+    def carried(self) -> tuple[str, ...]:
+        """Parameters of the field that are the inertia of the body, and change with it."""
+        if set(BODY).isdisjoint(self.names):
+            return ()
+        tensor = np.asarray(self.problem.body.inertia, float)
+        found = [name for name in inertia_parameters(self.problem.field) if name not in self.names or name in BODY]
+        return tuple(name for name in found if are_inertia(self._parameter(name), tensor))
 
     @functools.cached_property
     def start(self) -> np.ndarray:
@@ -117,6 +127,8 @@ class Free:
             for name, place in self.places.items()
             if name not in (*STATE, *BODY) and not name.startswith(BIAS)
         }  # fmt: skip
+        for name in self.carried:
+            changes[name] = body.moments if np.ndim(self._parameter(name)) == 1 else body.inertia
         if changes:
             assert field is not None
             field = field.bind(**changes)
@@ -153,7 +165,8 @@ class Free:
                 by_state[..., place] = tangent.matrix[..., 3:] @ inertia
             elif name in BODY:
                 for k, change in enumerate(self._changes(name, x)):
-                    by_state[..., place.start + k] = _contracted(tangent.inertia, change)
+                    slopes = [tangent.inertia, *(tangent.params[carried] for carried in self.carried)]
+                    by_state[..., place.start + k] = sum(_contracted(slope, change) for slope in slopes)
                     if first:  # at fixed omega, not momentum
                         by_state[..., place.start + k] += tangent.matrix[..., 3:] @ (change @ problem.omega)
                     by_omega[..., place.start + k] = -np.linalg.solve(inertia, change @ omega.T).T
@@ -235,5 +248,11 @@ def free_numbers(problem: Problem, names: Any, data: list[Measurement]) -> Free:
         raise InputError(
             f"the inertia of a linear, flat or unphysical body cannot be estimated; got {body.moments.tolist()}"
         )
+    if "axes" in given and not body.has_principal_rotation and inertia_parameters(problem.field):
+        assert problem.field is not None
+        raise InputError(
+            f"axes cannot be free with the field {problem.field.name}, which was made for a body given by its moments; "
+            "give a first guess whose tensor is not diagonal, and make the field for it", "free",
+        )  # fmt: skip
     biased = tuple(i for i, one in enumerate(data) if one.bias)
     return Free(problem, tuple(given), biased, tuple(data[i].value.shape[1] for i in biased))

@@ -79,7 +79,7 @@ def guesses(free: Free, starts: Any, spread: Mapping[str, Any] | None, seed: Any
     """Return the starting guesses, rows of free numbers; the first row is the user's guess."""
     if isinstance(starts, Sequence) and not isinstance(starts, str):
         if spread is not None:
-            raise InputError("spread is for starts that are drawn; remove it, or give the number of starts", "spread")
+            raise InputError("spread is only for random starts; remove it, or give a number of starts", "spread")
         return np.array([free.start, *(_of_problem(free, i, one) for i, one in enumerate(starts))])
     return _drawn(free, whole_number("starts", starts), spread or {}, int(counter("seed", seed)))
 
@@ -88,7 +88,7 @@ def _drawn(free: Free, number: int, spread: Mapping[str, Any], seed: int) -> np.
     able = [name for name in free.places if not name.startswith(BIAS)]
     strange = [name for name in spread if name not in able]
     if strange:
-        raise InputError(f"spread must be of some of {', '.join(able)}, which are free; got {strange[0]!r}", "spread")
+        raise InputError(f"spread must name some of {', '.join(able)}, which are free; got {strange[0]!r}", "spread")
     rng = np.random.default_rng(seed)
     x = np.tile(free.start, (number, 1))
     for name in able:
@@ -114,7 +114,7 @@ def _deviation(free: Free, name: str, spread: Mapping[str, Any]) -> Any:
     width = place.stop - place.start
     if given.shape not in ((), (width,)) or not np.isfinite(given).all() or (given < 0).any():
         raise InputError(
-            f"the spread of {name} must be one standard deviation or {width}, not negative; got {spread[name]!r}",
+            f"the spread of {name} must be one standard deviation or {width}, none negative; got {spread[name]!r}",
             "spread",
         )
     return given
@@ -136,7 +136,7 @@ def _of_problem(free: Free, i: int, one: Any) -> np.ndarray:
             raise InputError("with free axes, give the number of starts, not a list of problems", "starts")
         elif not name.startswith(BIAS):
             if one.field is None or name not in one.field.values:
-                raise InputError(f"all starts must have a field with the parameter {name}; entry {i} has not", "starts")
+                raise InputError(f"all starts need a field with the parameter {name}; entry {i} has none", "starts")
             x[place] = np.ravel(one.field.values[name])
     if not np.isfinite(x).all():
         raise InputError(f"the moments of start {i} are those of a flat or unphysical body; give others", "starts")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -70,6 +71,10 @@ class Printer:
         self.tables: dict[tuple[float, ...], str] = {}
 
     # --- types --------------------------------------------------------------------------------------
+
+    def arrow(self, function: Function) -> str:
+        """The type of the result behind an arrow, as several languages write it; empty without a result."""
+        return "" if function.result.name == "known" else f" -> {self.kind(function.result)}"
 
     def kind(self, kind: Type) -> str:
         """The name of a type."""
@@ -330,6 +335,12 @@ def written_arrays(function: Function) -> set[Var]:
                         if var in inner and argument.op == "ref":
                             found.add(argument.data)
     return found
+
+
+def reassigned(function: Function) -> set[Var]:
+    """The variables that are assigned more than once, which some languages declare otherwise."""
+    count = Counter(s.var for s in statements(function.body) if isinstance(s, Assign))
+    return {var for var, n in count.items() if n > 1}
 
 
 def read_variables(function: Function) -> set[Var]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..nodes import ARRAY, NUM, Assign, Function, Node, Statement, Var, expressions, parts, statements
-from .base import Printer, is_array, is_long, read_variables, wrapped, written_arrays
+from ..nodes import ARRAY, NUM, Function, Node, Statement, Var, expressions, parts, statements
+from .base import Printer, is_array, is_long, read_variables, reassigned, wrapped, written_arrays
 
 
 class Rust(Printer):
@@ -103,16 +103,11 @@ class Rust(Printer):
 
     def head(self, function: Function, is_entry: bool) -> list[str]:
         """The head of a function."""
-        count: dict[Var, int] = {}
-        for statement in statements(function.body):
-            if isinstance(statement, Assign):
-                count[statement.var] = count.get(statement.var, 0) + 1
-        self._changing = {var for var, n in count.items() if n > 1}
+        self._changing = reassigned(function)
         self._borrowed = {var for var in function.parameters if var.type == ARRAY}
         written = written_arrays(function)
         parameters = ", ".join(self.parameter(var, var in written) for var in function.parameters)
-        result = "" if function.result.name == "known" else f" -> {self.kind(function.result)}"
-        return wrapped(f"{'pub ' if is_entry else ''}fn {function.name}({parameters}){result} {{", 0)
+        return wrapped(f"{'pub ' if is_entry else ''}fn {function.name}({parameters}){self.arrow(function)} {{", 0)
 
     def parameter(self, var: Var, is_written: bool) -> str:
         """The declaration of a parameter."""

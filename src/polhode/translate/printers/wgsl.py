@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError
-from ..nodes import ARRAY, NUM, Assign, Function, Node, Statement, Var, statements
-from .base import Printer, is_array, is_long, wrapped
+from ..nodes import ARRAY, NUM, Function, Node, Statement, Var
+from .base import Printer, is_array, is_long, reassigned, wrapped
 
 
 class Wgsl(Printer):
@@ -102,14 +102,9 @@ class Wgsl(Printer):
 
     def head(self, function: Function, is_entry: bool) -> list[str]:
         """The head of a function."""
-        count: dict[Var, int] = {}
-        for statement in statements(function.body):
-            if isinstance(statement, Assign):
-                count[statement.var] = count.get(statement.var, 0) + 1
-        self._changing = {var for var, n in count.items() if n > 1}
+        self._changing = reassigned(function)
         parameters = ", ".join(f"{var.name}: {self._parameter_kind(var)}" for var in function.parameters)
-        result = "" if function.result.name == "known" else f" -> {self.kind(function.result)}"
-        return wrapped(f"fn {function.name}({parameters}){result} {{", 0)
+        return wrapped(f"fn {function.name}({parameters}){self.arrow(function)} {{", 0)
 
     def _parameter_kind(self, var: Var) -> str:
         return f"ptr<function, array<f32, {var.size}>>" if var.type == ARRAY else self.kind(var.type)

@@ -7,8 +7,8 @@ import pytest
 import trimesh
 
 import polhode as ph
+from polhode.physics import triangles
 from polhode.physics.shapes import SOLIDS, Shape
-from polhode.viewer import solids
 
 SIZES = {
     "box": {"a": 1.0, "b": 2.0, "c": 3.0},
@@ -22,7 +22,7 @@ SIZES = {
 @pytest.mark.parametrize("name", SOLIDS)
 def test_a_solid(name: str) -> None:
     turn = ph.Body.box(1, 1, 1).turned([0.5, 0.5, 0.5, 0.5]).shapes[0].rotation
-    (part,) = solids.meshes([Shape(name, SIZES[name], np.array([1.0, -2.0, 0.5]), turn)])
+    (part,) = triangles.meshes([Shape(name, SIZES[name], np.array([1.0, -2.0, 0.5]), turn)])
     surface = trimesh.Trimesh(part.vertices, part.faces)
     assert surface.is_watertight
     assert surface.volume == pytest.approx(SOLIDS[name](**SIZES[name]).volume, rel=0.02)  # 48 sides
@@ -34,10 +34,10 @@ def test_a_solid(name: str) -> None:
 
 def test_points_and_meshes() -> None:
     corners = np.array([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
-    (part,) = solids.meshes([Shape("points", vertices=corners)])
+    (part,) = triangles.meshes([Shape("points", vertices=corners)])
     assert trimesh.Trimesh(part.vertices, part.faces).body_count == 3
     faces = np.array([[0, 1, 2]])
-    (flat,) = solids.meshes([Shape("mesh", vertices=corners, faces=faces)])
+    (flat,) = triangles.meshes([Shape("mesh", vertices=corners, faces=faces)])
     assert flat.normals is None
     assert flat.faces.tolist() == faces.tolist()
-    assert solids.reach([flat]) == 2.0
+    assert triangles.reach([flat]) == 2.0

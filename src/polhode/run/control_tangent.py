@@ -1,0 +1,240 @@
+"""Derivatives of the states of a run under sampled-data control: of the closed loop, with its controller.
+
+A sample z = f(t, R, omega, z) is a function of the state before it, like a step. Both are evaluated on dual numbers,
+from each stored state to the next, so the derivatives are exact for the discrete steps and samples. Comparisons use
+values: where a limit acts, the derivative is that of the side taken. A pulse of a thruster ends at a time that depends
+on the state, and steps end there, with lengths that are dual numbers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, StepError
+from ..kernels.loops import COLUMNS
+from ..kernels.unroll import unrolled_kernel
+from ..methods import Method
+from ..physics.control.controller import CLOCK, PERIOD, TORQUE, Controller
+from ..physics.fields.parameters import leaves_of
+from ..physics.fields.sides import has_conditions
+from ..physics.fields.states import places
+from ..physics.problem import Problem
+from ..results.derivatives import STATE
+from ..results.trajectory import Trajectory
+from .adaptive import Path
+from .control import Loop, full_names, sampling_of, with_controller
+from .dense import Dense, path_of
+from .directions import Direction, by_name, directions_of, seeds, varied_parameters
+from .tangent import WIDTHS, Pairs, Tangent, check_tangent, rotation_and_momentum, turned, turned_back
+
+FIXED = (PERIOD, CLOCK, TORQUE)
+"""Parameters of a controller without a derivative: the times of its samples, and what the first one replaces."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """Directions whose tangents are computed together: the data of the run, and rows in the same principal axes."""
+
+    data: np.ndarray
+    rows: np.ndarray
+    other: Any
+    places: list[int]
+    """Where they stand among all directions."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ClosedLoop:
+    """Derivatives along the path of a run: every step, and what its controller held from then on."""
+
+    loop: Loop
+    path: Path
+    sampled: np.ndarray
+    """Which of the states are those of samples."""
+
+    def groups(self, directions: list[Direction]) -> list[Group]:
+        """Return the directions in groups of a width that is compiled."""
+        found = []
+        for other in dict.fromkeys(d.other for d in directions):
+            here = [i for i, d in enumerate(directions) if d.other == other]
+            rows = np.hstack([turned(self.path.rows[:, :COLUMNS], other), self.path.rows[:, COLUMNS:]])
+            for some in (here[i : i + WIDTHS[-1]] for i in range(0, len(here), WIDTHS[-1])):
+                found.append(Group(self._data([directions[i] for i in some], other), rows, other, some))
+        return found
+
+    def _data(self, directions: list[Direction], other: Any) -> np.ndarray:
+        """Return initial state, moments and parameters with their tangents."""
+        y, system, _ = seeds(self.loop.problem, directions, other)
+        numbers = [x for part in (*y, *system) for x in part]
+        data = np.zeros((len(numbers), 1 + next(w for w in WIDTHS if w >= len(directions))))
+        data[:, 0] = [x.value for x in numbers]
+        data[:, 1 : 1 + len(directions)] = [x.tangent for x in numbers]
+        return data
+
+    def along(self, group: Group, parts: np.ndarray) -> np.ndarray:
+        """Return values and tangents of all states: (n, 7 + states, 1 + width)."""
+        output = np.empty((*group.rows.shape, group.data.shape[1]))
+        run = self._program(group, "along")
+        reached = run(self.path.times, parts, self.sampled, group.rows, group.data, self._columns, output)
+        self._check(self.path.times[reached], reached == len(output) - 1, output)
+        return output
+
+    def between(self, group: Group, tangents: np.ndarray, first: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """Return values and tangents at times after the states `first`."""
+        output, ones = np.empty((len(ends), *tangents.shape[1:])), np.ones(len(ends), int)
+        starts, run = self.path.times[first], self._program(group, "between")
+        reached = run(first, starts, ends, ones, group.rows, tangents, group.data, self._columns, output)
+        self._check(starts[min(reached, len(starts) - 1)], reached == len(ends), output)
+        return output
+
+    @property
+    def _columns(self) -> tuple[Any, ...]:
+        return tuple(self.loop.field.columns.values())
+
+    def _check(self, t: float, fine: bool, output: np.ndarray) -> None:
+        name = self.loop.method.name
+        if not fine:
+            raise StepError(f"the step of {name} from t = {t:g} failed with tangents")
+        if not np.isfinite(output).all():
+            raise StepError(
+                f"the formulas of {name} or of the controller have no finite derivative at this motion (equal moments, "
+                "a body at rest, a square root of zero); use another method or another formula"
+            )
+
+    def _program(self, group: Group, which: str) -> Any:
+        from ..compile.batch import tangents
+        from ..compile.program import program
+
+        loop, width, there = self.loop, group.data.shape[1] - 1, places(self.loop.field)
+        parameters, columns = len(group.data) - COLUMNS - 6, tuple(loop.field.columns)
+        first = unrolled_kernel("system", f"({''.join(f'system[2][{i}], ' for i in there)})")
+
+        def build() -> Any:
+            made = tangents.closed_loop(
+                loop.step(), loop.torque(), loop.sample(), first, loop.space, len(there), parameters, columns, width
+            )
+            return getattr(made, which)
+
+        return program(build, "tangents under control", which, width, columns, *loop.sampled_structure).run
+
+
+class ControlledTangent(Tangent):
+    """Derivatives of the states of a run under control, as `Tangent`: of the closed loop.
+
+    `params` has the parameters of the field, of the controller and its actuators, and initial values of its memory;
+    not the period, which would move the samples.
+    """
+
+    def __init__(self, closed: ClosedLoop, seen: np.ndarray | None = None, known: Any = None) -> None:
+        loop = closed.loop
+        super().__init__(Pairs(loop.problem, loop.method, False), closed.path, np.inf, seen=seen)
+        self._closed = closed
+        self._known: dict[Any, list[tuple[Group, np.ndarray]]] = {} if known is None else known
+
+    @functools.cached_property
+    def params(self) -> dict[str, np.ndarray]:
+        """Derivatives by the parameters of field and controller, by name."""
+        problem, varied = self._pairs.problem, varied_parameters(self._pairs.problem)
+        given = self._by_data("params")
+        found = np.zeros((*given.shape[:-1], len(varied)))
+        found[..., [varied.index(d.parameter) for d in self._directions("params")]] = given
+        fixed = full_names(self._closed.loop.field, FIXED)
+        return {name: x for name, x in by_name(found, problem).items() if name not in fixed}
+
+    @functools.cached_property
+    def error(self) -> float:
+        """Estimated relative error of the matrix at the end due to the steps: what halving all steps changes."""
+        halves = self._all_states(self._runs(None, 2))[-1]
+        whole = self._total(None)[-1]
+        return float(abs(halves - whole).max() / abs(halves).max())
+
+    def at(self, t: Any) -> ControlledTangent:
+        """Return the derivatives at other times of the run."""
+        return ControlledTangent(self._closed, np.atleast_1d(np.asarray(t, float)), self._known)
+
+    def _directions(self, name: str | None) -> list[Direction]:
+        problem, field = self._pairs.problem, self._closed.loop.field
+        if name is None:
+            return _of_state(problem)
+        found = directions_of(name, problem)
+        if name != "params":
+            return found
+        fixed, owners = full_names(field, FIXED), [n for n, x in field.values.items() for _ in leaves_of(x)]
+        return [d for d in found if owners[d.parameter] not in fixed]
+
+    def _runs(self, name: str | None, factor: int = 1) -> list[tuple[Group, np.ndarray]]:
+        """Return the groups of directions with the tangents of all states."""
+        closed = self._closed
+        parts = np.full(len(closed.path.times) - 1, factor)
+        return [(group, closed.along(group, parts)) for group in closed.groups(self._directions(name))]
+
+    def _total(self, name: str | None) -> np.ndarray:
+        if name not in self._known:
+            self._known[name] = self._runs(name)
+        return self._all_states(self._known[name])
+
+    def _all_states(self, runs: list[tuple[Group, np.ndarray]]) -> np.ndarray:
+        """Return rotations and momenta (n, 6, directions) of the tangents of all directions, in principal axes."""
+        found = np.empty((len(runs[0][1]), STATE, sum(len(group.places) for group, _ in runs)))
+        for group, output in runs:
+            tangents = rotation_and_momentum(output[:, :COLUMNS])[..., : len(group.places)]
+            found[:, :, group.places] = turned_back(tangents, group.other)
+        return found
+
+    def _seen(self, name: str | None) -> np.ndarray:
+        total = self._total(name)
+        if self.t is self._path_t:
+            return total
+        first, between_two = self._places
+        found = total[first]
+        if between_two.any():
+            found[between_two] = self._all_states(self._within_steps(name))
+        return found
+
+    def _within_steps(self, name: str | None) -> list[tuple[Group, np.ndarray]]:
+        first, between_two = self._places
+        at, ends = first[between_two], self.t[between_two]
+        return [(group, self._closed.between(group, output, at, ends)) for group, output in self._known[name]]
+
+    def _seen_rows(self) -> np.ndarray:
+        if self.t is self._path_t:
+            return self._rows
+        first, between_two = self._places
+        found = self._rows[first].copy()
+        if between_two.any():
+            self._total(None)
+            found[between_two] = self._within_steps(None)[0][1][:, :COLUMNS, 0]
+        return found
+
+
+def _of_state(problem: Problem) -> list[Direction]:
+    """Return the six directions of the initial state: rotations about the principal axes, and momenta along them."""
+    axes = np.asarray(problem.body.axes).T if problem.body.has_principal_rotation else np.eye(3)
+    units = [tuple(map(float, axis)) for axis in axes]
+    return [Direction(attitude=x) for x in units] + [Direction(momentum=x) for x in units]
+
+
+def check(problem: Problem, control: Controller, period: float, method: Method) -> None:
+    """Refuse a controller that is no formula, a field with jumps in the state, and what has no tangent anyway."""
+    field = problem.field
+    if field is not None and not field.opaque and not field.states and has_conditions(field):
+        raise InputError(
+            f"tangent=True with control needs a field that is smooth in the state, and {field.name} has conditions on "
+            "it (where, abs, comparisons of R or omega), which are not located under control; use a smooth formula"
+        )
+    check_tangent(problem, method)
+    Loop(with_controller(problem, control, period), method).check_formula("tangent=True")
+
+
+def with_tangent(problem: Problem, control: Controller, period: float, method: Method, sol: Trajectory) -> Trajectory:
+    """Add the tangent to a run under control, all of whose steps are in memory."""
+    loop = Loop(with_controller(problem, control, period), method)
+    path = sol.dense.path if isinstance(sol.dense, Dense) else path_of(loop.problem, sol)
+    sampled = sampling_of(loop.problem, period).are_samples(path.times)
+    sol.tangent = ControlledTangent(ClosedLoop(loop, path, sampled))
+    for event in sol.events:
+        event.tangent = sol.tangent.at(event.t)
+    return sol

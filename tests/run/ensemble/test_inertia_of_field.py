@@ -1,0 +1,45 @@
+"""Built-in fields that contain the inertia of their body, with other bodies."""
+
+import numpy as np
+import pytest
+
+import polhode as ph
+
+MOMENTS = np.array([[1.0, 2.0, 2.5], [1.5, 2.0, 2.5]])
+AXES = np.array([[0.6, -0.8, 0.0], [0.8, 0.6, 0.0], [0.0, 0.0, 1.0]])
+TENSORS = np.einsum("ij,nj,kj->nik", AXES, MOMENTS, AXES)
+RUN = {"method": "imidm", "omega": np.ones((2, 3)), "dt": 0.01, "steps": 2}
+OF_ANOTHER = "was made for a body whose inertia is not that of body 1; give the inertia of all bodies, params="
+
+
+@pytest.mark.parametrize("bodies", [MOMENTS, TENSORS])
+def test_the_inertia_of_one_body_is_refused(bodies):
+    first = ph.Body(bodies[0])
+    field = ph.fields.distant_centre(first, strength=0.7)
+    problem = ph.Problem(first, field, omega=[1.0, 1.0, 1.0])
+    with pytest.raises(ph.InputError, match=OF_ANOTHER + "{'inertia'"):
+        ph.ensemble(bodies, field=field, **RUN)
+    with pytest.raises(ph.InputError, match=OF_ANOTHER):
+        ph.ensemble(problem, body=bodies, **RUN)
+    with pytest.raises(ph.InputError, match=OF_ANOTHER + "{'distant_centre_inertia'"):
+        ph.ensemble(bodies, field=field + ph.fields.internal_damping(first, rate=0.1), **RUN)
+    with pytest.raises(ph.InputError, match=OF_ANOTHER):
+        ph.batch_stepper(bodies, "imidm", dt=0.01, field=field)
+
+
+@pytest.mark.parametrize("bodies", [MOMENTS, TENSORS])
+def test_the_inertia_of_all_bodies(bodies):
+    field = ph.fields.distant_centre(ph.Body(bodies[0]), strength=0.7)
+    given = ph.ensemble(bodies, field=field, params={"inertia": bodies}, **RUN)
+    apart = [ph.Problem(b, ph.fields.distant_centre(b, strength=0.7), omega=[1.0] * 3) for b in map(ph.Body, bodies)]
+    listed = ph.ensemble(apart, "imidm", dt=0.01, steps=2)
+    np.testing.assert_allclose(given.momentum, listed.momentum, rtol=0, atol=1e-14)
+    same = ph.ensemble(np.stack([bodies[0]] * 2), field=field, **RUN)  # all are the body of the field
+    np.testing.assert_allclose(same.momentum[:, 1], given.momentum[:, 0], rtol=0, atol=1e-14)
+
+
+def test_replaced_bodies_would_keep_their_torque():
+    field = ph.fields.distant_centre(ph.Body(MOMENTS[0]), strength=0.7)
+    stepper = ph.batch_stepper(MOMENTS, "imidm", dt=0.01, field=field, params={"inertia": MOMENTS})
+    with pytest.raises(ph.InputError, match="the inertia of the bodies among its parameters, which replace does not"):
+        stepper.replace(0, ph.Body(MOMENTS[1]))
