@@ -61,8 +61,8 @@ By measurement on tops and near walls, errors at the end stop falling at toleran
 MANY_SERIES = 100
 """Series from which on the pair 8(7) is used wherever it is accurate enough.
 
-The cost of a Taylor step was measured with few series. Along an orbit (270 to 520 series) the pair takes 0.2 to 0.75 of
-the time at step tolerances from 1e-4 to 1e-12, and its first call a third of the time.
+The cost of a Taylor step was measured with few series. Along an orbit (270 to 520 series) the pair takes 0.4 to 0.75 of
+the time with the same step tolerance, from 1e-4 to 1e-12, and its first call less than a third.
 """
 
 PAIR_STEPS, SERIES_STEPS = 5_000_000, 20_000_000
