@@ -170,7 +170,7 @@ class Run:
 
     def _observed(self, observable: Observable, directions: Sequence[Direction], other: Any, width: int) -> Any:
         y, system, principal_to_body = seeds(self.problem, directions, other)
-        t, q, m = self.ended(y, system, directions, other, width)
+        t, q, m = self.end(y, system, directions, other, width)
         try:
             found = observable(t, q, m, system[1], principal_to_body)
         except (ArithmeticError, ValueError) as problem:
@@ -184,16 +184,17 @@ class Run:
             raise InputError(f"the observable {observable.name} has no finite derivative at the end (t = {plain(t):g})")
         return value, tangents
 
-    def ended(
-        self, y: Any, system: Any, directions: Sequence[Direction], other: Any, width: int
-    ) -> tuple[Any, Any, Any]:
-        """Return time, attitude and momentum at the end, as numbers with tangents."""
-        number = len(directions)
+    def end(self, y: Any, system: Any, directions: Sequence[Direction], other: Any, width: int) -> tuple[Any, Any, Any]:
+        """Return time, attitude and momentum at the end, as numbers with tangents in some directions."""
+        return self.ended(y, system, len(directions), width)
+
+    def ended(self, y: Any, system: Any, directions: int, width: int) -> tuple[Any, Any, Any]:
+        """Return the same for a number of directions, which are those of the tangents of y and system."""
         columns = {} if self.problem.field is None else self.problem.field.columns
         numbers = [x for part in (*y, *system) for x in part]
         data = np.zeros((len(numbers), 1 + width))
         data[:, 0] = [x.value for x in numbers]
-        data[:, 1 : 1 + number] = [x.tangent for x in numbers]
+        data[:, 1 : 1 + directions] = [x.tangent for x in numbers]
         rows = np.empty((1, COLUMNS + self.method.has_own_time, 1 + width))
         last = (self.count, math.inf) if self.method.has_own_time else self.count
         h, t0 = self.dt, self.problem.t0
@@ -204,12 +205,12 @@ class Run:
                 f"{self.method.name} failed in step {reached + 1} (from t = {t0 + reached * h:g} with dt = {h:g}); "
                 f"ph.solve reports the reason"
             )
-        if not np.isfinite(rows[..., : 1 + number]).all():
+        if not np.isfinite(rows[..., : 1 + directions]).all():
             raise StepError(
                 f"the formulas of {self.method.name} have no finite derivative at this motion (equal moments, a spin "
                 f"about a principal axis, or a body at rest); use another method"
             )
-        end = [Dual(1, float(row[0]), row[1 : 1 + number].copy()) for row in rows[0]]
+        end = [Dual(1, float(row[0]), row[1 : 1 + directions].copy()) for row in rows[0]]
         return end[COLUMNS] if self.method.has_own_time else t0 + self.count * h, tuple(end[:4]), tuple(end[4:7])
 
     def _loop(self, parameters: int, columns: tuple[int, ...], width: int) -> Any:
@@ -239,10 +240,8 @@ class LocatedRun(Run):
         assert found is not None
         return found
 
-    def ended(
-        self, y: Any, system: Any, directions: Sequence[Direction], other: Any, width: int
-    ) -> tuple[Any, Any, Any]:
-        """Return time, attitude and momentum at the end, as numbers with tangents."""
+    def end(self, y: Any, system: Any, directions: Sequence[Direction], other: Any, width: int) -> tuple[Any, Any, Any]:
+        """Return time, attitude and momentum at the end, as numbers with tangents in some directions."""
         row, slopes = self.tangent.at_end(list(directions), other)
         q: Any = tuple(row[:4].tolist())
         turns = np.stack([mul(q, (0.0, *(d / 2).tolist())) for d in slopes[:3].T], 1)
