@@ -44,7 +44,7 @@ def sloped_run(problem: ph.Problem, method: ph.Method, steps: int, directions: i
     varied = [Direction(momentum=UNITS[i % 3]) for i in range(directions)]
     y, system, _ = seeds(problem, varied, ())
     run = Run(problem, method, DT, steps)
-    return lambda: run.ended(y, system, varied, (), directions)
+    return lambda: run.ended(y, system, directions, directions)
 
 
 def best_times(calls: list[Callable[[], object]]) -> list[float]:

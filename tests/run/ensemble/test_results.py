@@ -281,3 +281,15 @@ def test_pictures(tops, turned, tmp_path):
     assert page.stat().st_size > 100_000
     with pytest.raises(ph.InputError, match="1 to 9 trajectories"):
         tops.view(tmp_path / "none.html", bodies=[])
+
+
+def test_equal_steps_across_jumps_are_told():
+    """The order is lost, and `ph.solve`, which locates jumps, gives other numbers."""
+
+    @ph.torque(frame="body")
+    def relay(omega, k):
+        return ph.where(omega[0] > 0, -k, k), 0.0, 0.0
+
+    given = {"omega": [[0.3, 0.2, 1.0]] * 2, "field": relay(0.5), "t_end": 0.2}
+    with pytest.warns(ph.ResultWarning, match="relay has conditions on the state .* give tol or step_tol instead of dt"):
+        ph.ensemble(ph.Body([1.0, 1.3, 1.7]), method="mkrk(rk4)", dt=0.1, **given)

@@ -11,7 +11,10 @@ from ...errors import InputError
 from ...kernels.loops import NO_STATE
 from ...methods.combinators.compose import whole
 from ...numbers import floats
+from ...physics.fields import Field
+from ...physics.fields.sides import has_jumps
 from ...physics.problem import Problem
+from .. import control
 from ..failures import unsolved
 from ..integrator import torque_kernel
 
@@ -32,6 +35,12 @@ def shortcomings(task: Task, many: Ensemble, tol: float | None = None) -> Iterat
             f"{_count_of(lost.size, len(many))} failed and stopped early: {_named(lost)}; body {first} in step "
             f"{many.failed[first]}: {reason(task, many, first)}. `failed` has the step numbers, counted from 1"
         )
+    if (field := _jumping_field(task)) is not None:
+        yield (
+            f"{field.name} has conditions on the state (where, abs, comparisons of R or omega), and steps of "
+            f"{task.method.name} in an ensemble do not end where they change, so that the order is lost at a jump; "
+            "give tol or step_tol instead of dt"
+        )
     if tol is None or many.error_estimate is None:
         return
     off = np.flatnonzero(many.error_estimate > tol)
@@ -42,6 +51,14 @@ def shortcomings(task: Task, many: Ensemble, tol: float | None = None) -> Iterat
             f"round-off or chaos makes the tolerance unreachable: {_named(off)}; the largest estimate is {worst:.2g}, "
             f"and `error_estimate` has all of them"
         )
+
+
+def _jumping_field(task: Task) -> Field | None:
+    """Return the field if equal steps may cross its jumps in the state; commands of a controller have none."""
+    field = task.batch.field
+    if task.tolerance is not None or field is None or field.states or field.bath is not None:
+        return None
+    return field if has_jumps(field) and not control.is_controlled(task.model) else None
 
 
 def _count_of(some: int, of: int) -> str:
