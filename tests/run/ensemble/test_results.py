@@ -291,5 +291,5 @@ def test_equal_steps_across_jumps_are_told():
         return ph.where(omega[0] > 0, -k, k), 0.0, 0.0
 
     given = {"omega": [[0.3, 0.2, 1.0]] * 2, "field": relay(0.5), "t_end": 0.2}
-    with pytest.warns(ph.ResultWarning, match="relay has conditions on the state .* give tol or step_tol instead of dt"):
+    with pytest.warns(ph.ResultWarning, match="relay has conditions .* give tol or step_tol instead of dt"):
         ph.ensemble(ph.Body([1.0, 1.3, 1.7]), method="mkrk(rk4)", dt=0.1, **given)
