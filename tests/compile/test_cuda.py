@@ -49,7 +49,7 @@ THERMOSTAT = ph.fields.nose_hoover(kT=1.0, tau=0.4)
 FIELD = {"field": weight, "params": {"mgl": np.linspace(0.5, 2, N)}}
 CONICS = {
     "field": ph.fields.orbit_gravity_gradient(ph.Body([1.0, 1.2, 1.5]), ph.Orbit(2.0, 1.5, node=0.4)),
-    "params": {"eccentricity": np.linspace(0, 2, N)},
+    "params": {"eccentricity": np.linspace(0, 2, N), "inertia": crowd()[0]},
 }
 """Circle, ellipse, parabola and hyperbolas."""
 
