@@ -18,7 +18,7 @@ from pathlib import Path
 
 LIST = Path(__file__).parents[1] / "tests" / "slow.txt"
 
-SHARE = 10.0
+SHARE = 7.0
 """Seconds of a file in the fast suite."""
 
 ESSENTIAL = {
