@@ -181,7 +181,7 @@ def test_command(handle: ph.Trajectory, tmp_path: Path) -> None:
     for wrong, said in (
         (["--to", "avi"], "--to with one of csv"),
         ([], "give the name of the new file"),
-        ([str(tmp_path / "a.gif"), "--to", "mp4"], "does not fit"),
+        ([str(tmp_path / "a.gif"), "--to", "mp4"], "does not match"),
         ([str(tmp_path / "a.nc"), "--speed", "2"], "are for films and scenes"),
     ):
         failed = run.invoke(app, ["export", str(tmp_path / "run.nc"), *wrong])
