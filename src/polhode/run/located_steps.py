@@ -53,8 +53,13 @@ def can_locate(problem: Problem, method: Method, digits: int | None = None) -> b
     return field is not None and not field.opaque and field.bath is None and bool(conditions_of(field))
 
 
-def warn_of_jumps(problem: Problem, method: Method, digits: int | None, count: int, states: Callable[[], Path]) -> None:
-    """Say that the steps of a run with `count` states crossed jumps of its field in the state, if they may have."""
+def warn_of_jumps(
+    problem: Problem, method: Method, digits: int | None, count: int, states: Callable[[], Path], remedy: str = ""
+) -> None:
+    """Say that the steps of a run with `count` states crossed jumps of its field in the state, if they may have.
+
+    `remedy` is what helps where no method locates them.
+    """
     field = problem.field
     if (
         field is None
@@ -65,14 +70,14 @@ def warn_of_jumps(problem: Problem, method: Method, digits: int | None, count: i
     ):
         return
     how = f"{method.name} with digits" if digits is not None else method.name
-    instead = "use another one-step method"
+    instead = remedy or "use another one-step method"
     if not conditions_of(field):
         instead = "use a smooth formula instead of ==, and instead of a table of the state"
     elif digits is not None and can_locate(problem, method):
         instead = "remove the argument digits"
     warnings.warn(
         f"{field.name} has conditions on the state (where, abs, comparisons of R or omega), and steps of {how} do not "
-        f"end where they change, so that the order is lost at a jump; {instead}", ResultWarning, stacklevel=3,
+        f"end where they change, so that the order is lost at a jump; {instead}", ResultWarning, stacklevel=4,
     )  # fmt: skip
 
 

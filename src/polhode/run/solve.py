@@ -218,6 +218,7 @@ def solve(
     if asked is not None:
         place, each = Place(out, overwrite, resume), 1 if tangent else every
         sol = sampled_control.solve_fixed(problem, *asked, chosen, dt, t_end, steps, each, progress, wanted, place, law)
+        _warn_of_jumps(problem, chosen, digits, sol, "make the jump a steep slope (tanh)")
         if not tangent:
             return sol
         return Kept.of(every, None, None).applied(control_tangent.with_tangent(problem, *asked, chosen, sol))
@@ -263,9 +264,7 @@ def solve(
         raise
     _finished(whole, problem, state, steps_of_run)
     if located is None:
-        warn_of_jumps(problem, chosen, digits, len(whole), lambda: in_principal_axes(
-            problem.axes_quaternion, whole.t, whole.quaternion, whole.momentum
-        ))  # fmt: skip
+        _warn_of_jumps(problem, chosen, digits, whole)
     else:
         located.warn_of_sliding(count)
     if tangent:
@@ -316,6 +315,13 @@ def _check_resume(out: Any, overwrite: bool, resume: bool) -> None:
         raise InputError("resume=True continues the run in a file; name the file with out")
     if resume and overwrite:
         raise InputError("give resume or overwrite, not both: a file is either continued or replaced")
+
+
+def _warn_of_jumps(problem: Problem, method: Method, digits: int | None, sol: Trajectory, remedy: str = "") -> None:
+    """Say that the steps of a result crossed jumps of its field in the state, if they may have."""
+    warn_of_jumps(problem, method, digits, len(sol), lambda: in_principal_axes(
+        problem.axes_quaternion, sol.t, sol.quaternion, sol.momentum
+    ), remedy)  # fmt: skip
 
 
 def _finished(whole: Trajectory, problem: Problem, state: RunState[Problem], located: Any) -> Trajectory:

@@ -11,10 +11,11 @@ from ...errors import InputError
 from ...kernels.loops import NO_STATE
 from ...methods.combinators.compose import whole
 from ...numbers import floats
+from ...physics.control.controller import ControlField
 from ...physics.fields import Field
 from ...physics.fields.sides import has_jumps
+from ...physics.fields.sums import SumField
 from ...physics.problem import Problem
-from .. import control
 from ..failures import unsolved
 from ..integrator import torque_kernel
 
@@ -39,7 +40,7 @@ def shortcomings(task: Task, many: Ensemble, tol: float | None = None) -> Iterat
         yield (
             f"{field.name} has conditions on the state (where, abs, comparisons of R or omega), and steps of "
             f"{task.method.name} in an ensemble do not end where they change, so that the order is lost at a jump; "
-            "give tol or step_tol instead of dt"
+            + ("make the jump a steep slope (tanh)" if task.states else "give tol or step_tol instead of dt")
         )
     if tol is None or many.error_estimate is None:
         return
@@ -56,9 +57,10 @@ def shortcomings(task: Task, many: Ensemble, tol: float | None = None) -> Iterat
 def _jumping_field(task: Task) -> Field | None:
     """Return the field if equal steps may cross its jumps in the state; commands of a controller have none."""
     field = task.batch.field
-    if task.tolerance is not None or field is None or field.states or field.bath is not None:
+    if task.tolerance is not None or field is None or field.bath is not None:
         return None
-    return field if has_jumps(field) and not control.is_controlled(task.model) else None
+    parts = field.template.parts if isinstance(field, SumField) else (field,)
+    return field if any(has_jumps(part) for part in parts if not isinstance(part, ControlField)) else None
 
 
 def _count_of(some: int, of: int) -> str:
