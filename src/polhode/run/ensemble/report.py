@@ -60,7 +60,8 @@ def _jumping_field(task: Task) -> Field | None:
     if task.tolerance is not None or field is None or field.bath is not None:
         return None
     parts = field.template.parts if isinstance(field, SumField) else (field,)
-    return field if any(has_jumps(part) for part in parts if not isinstance(part, ControlField)) else None
+    plain = [part for part in parts if not (part.states or isinstance(part, ControlField))]
+    return field if any(map(has_jumps, plain)) else None
 
 
 def _count_of(some: int, of: int) -> str:
