@@ -34,9 +34,10 @@ from ..results.derivatives import STATE, Derivatives, by_blocks, symplectic_defe
 from ..results.observables import matrices
 from ..results.trajectory import Trajectory
 from .adaptive import Path
+from .cut_steps import cut_at_edges
 from .dense import Dense, path_of
 from .directions import Direction, by_name, directions_of, seeds, to_tensor, varied_parameters
-from .integrator import beginning, check_formula, state_space, structure, torque_kernel
+from .integrator import beginning, check_formula, state_space, step_kernel, structure, torque_kernel
 from .located import is_located
 from .noise import without_chain, without_noise
 from .saltation import Switching
@@ -105,17 +106,20 @@ class Pairs:
     """Derivatives from states of a run to later ones, by the steps of a method.
 
     `held` says that no step crosses a jump of the field in time: each sees one side of it only. `located` says the
-    same of jumps in the state.
+    same of jumps in the state. `end` is the end of a run with equal steps, which are cut at jumps in time.
     """
 
     problem: Problem
     method: Method
     held: bool
     located: bool = False
+    end: float | None = None
 
     @functools.cached_property
     def inner(self) -> Problem:
         """The problem with the field that the steps see."""
+        if self.end is not None:
+            return cut_at_edges(self.problem, self.method, self.end)
         field = between(self.problem.field) if self.held else self.problem.field
         if self.located:
             assert field is not None
@@ -214,8 +218,8 @@ class Pairs:
 
         def build_loop() -> Any:
             return tangents.between_states(
-                method.build(floats.number), torque_kernel(problem, floats.number, method), state_space(method),
-                beginning(method), parameters, columns, width, seeded, moment,
+                step_kernel(problem, method.build(floats.number)), torque_kernel(problem, floats.number, method),
+                state_space(method), beginning(method), parameters, columns, width, seeded, moment,
             )  # fmt: skip
 
         return program(build_loop, "tangents between states", width, seeded, moment, *structure(problem, method)).run
@@ -497,7 +501,7 @@ def with_tangent(problem: Problem, method: Method, sol: Trajectory, steps: Any =
             "tolerance; give step_tol, or a larger tol"
         )
     check_tangent(problem, method, located)
-    pairs = Pairs(problem, method, held, located)
+    pairs = Pairs(problem, method, held, located, None if held else float(path.times[-1]))
     switching = _switching(pairs, path, path, sol.dense.run) if isinstance(sol.dense, Dense) and located else None
     sol.tangent = Tangent(pairs, path, longest, sol.info.every, switching=switching)
     return sol
