@@ -19,7 +19,7 @@ from ..methods.combinators.compose import collapsed_step, whole
 from ..physics.fields import Field
 from ..physics.fields.parameters import leaves_of
 from ..physics.problem import Problem
-from .integrator import check_fit, kept_step, number_type, state_space, structure, torque_kernel
+from .integrator import check_fit, kept_step, number_type, state_space, step_kernel, structure, torque_kernel
 from .schedule import Schedule, scheduled
 from .step_control import EPS, ROWS, AdaptiveStep, compiled, in_plain_python
 
@@ -272,7 +272,7 @@ def between_steps(problem: Problem, method: Method, digits: int | None = None) -
             return interpolating(one_step(kept_step(method, number), torque), state_space(method))
         step = whole(method)(number)
         step = collapsed_step(step) if method.compensated else step
-        return interpolating(one_step(step, torque))
+        return interpolating(one_step(step_kernel(problem, step), torque))
 
     return compiled(make, "interpolate", *structure(problem, method)) if digits is None else in_plain_python(make())
 

@@ -20,6 +20,7 @@ from ..results import convert, observables
 from ..results.trajectory import INERTIA, PRIMARY, STATES, Trajectory
 from . import adaptive
 from .adaptive import Path
+from .cut_steps import cut_at_edges
 from .integrator import number_type
 from .noise import between_steps_without_noise
 
@@ -130,8 +131,9 @@ class Steps:
             inner = Steps(rescaled(self.problem, units), self.method, None, self.digits)
             return ScaledRun(inner, units).state_at(times, path_times, rows)
         with guarded(self.digits):
-            _, system = self.problem.kernel_data(number_type(self.digits))
-            interpolate = adaptive.between_steps(self.problem, self.method, self.digits)
+            problem = cut_at_edges(self.problem, self.method, float(path_times[-1]), self.digits)
+            _, system = problem.kernel_data(number_type(self.digits))
+            interpolate = adaptive.between_steps(problem, self.method, self.digits)
             return adaptive.interpolated(interpolate, times, path_times, rows, system, 0)
 
     def _units(self, count: int) -> Any:

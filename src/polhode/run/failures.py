@@ -13,7 +13,7 @@ from ..methods.combinators.reversible import RUNAWAY
 from ..numbers import floats
 from ..physics.problem import Problem
 from .fixed_step import RunState
-from .integrator import torque_kernel
+from .integrator import step_kernel, torque_kernel
 
 HALVINGS = 40
 """Largest number of halvings of a failed step in search of one that works."""
@@ -70,7 +70,8 @@ def _field_fault(state: RunState[Problem]) -> str:
 
     try:
         before, after = method.processors(number)
-        step = in_turn([part for part in (None if state.done else before, method.build(number), after) if part])
+        inner = step_kernel(problem, method.build(number))
+        step = in_turn([part for part in (None if state.done else before, inner, after) if part])
         step(number(state.dt), number(state.t), state.y, run.system, watched)
     except InputError as fault:
         return str(fault)

@@ -19,8 +19,9 @@ from ..numbers.dual import Dual, plain
 from ..physics.observers.observable import Observable
 from ..physics.problem import Problem
 from ..physics.validate import positive
+from .cut_steps import cut_at_edges
 from .directions import Direction, by_name, directions_of, seeds, table, to_tensor, varied_parameters
-from .integrator import beginning, check_fit, check_formula, state_space, structure, torque_kernel
+from .integrator import beginning, check_fit, check_formula, state_space, step_kernel, structure, torque_kernel
 from .located_steps import can_locate
 from .noise import without_noise
 from .solve import solve
@@ -117,8 +118,11 @@ def gradient(
     observable.check(problem.t0, R, omega, problem.momentum, f"at the start (t = {problem.t0:g})")
     wanted = {name: directions_of(name, problem) for name in names}
     directions = [direction for some in wanted.values() for direction in some]
-    kind = LocatedRun if can_locate(problem, chosen) else Run
-    value, tangents = kind(problem, chosen, dt, count).differentiated(observable, directions)
+    if can_locate(problem, chosen):
+        run: Run = LocatedRun(problem, chosen, dt, count)
+    else:
+        run = Run(cut_at_edges(problem, chosen, problem.t0 + count * dt), chosen, dt, count)
+    value, tangents = run.differentiated(observable, directions)
     return _sorted_out(value, tangents, wanted, observable.shape, problem)
 
 
@@ -217,9 +221,9 @@ class Run:
         def build_loop() -> Any:
             before, after = self.method.processors(floats.number)
             return tangents.loop(
-                self.method.build(floats.number), torque_kernel(self.problem, floats.number, self.method),
-                state_space(self.method), beginning(self.method), parameters, columns, width, before=before,
-                after=after,
+                step_kernel(self.problem, self.method.build(floats.number)),
+                torque_kernel(self.problem, floats.number, self.method), state_space(self.method),
+                beginning(self.method), parameters, columns, width, before=before, after=after,
             )  # fmt: skip
 
         return program(build_loop, "slopes", width, *structure(self.problem, self.method)).run

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..kernels.cut import cut_step
 from ..kernels.loops import CLOCKED, COLUMNS, ROTATION, StateSpace, change_of_variables, stepping, with_states
 from ..kernels.so3 import matrix, unit
 from ..kernels.state import compensate, with_memory
@@ -22,6 +23,7 @@ from ..methods.queries import Torque
 from ..numbers import floats
 from ..numbers.dispatch import kernel
 from ..numbers.precision import guarded
+from ..physics.fields.edged import EdgedField
 from ..physics.fields.states import without_states
 from ..physics.problem import Problem
 from ..physics.queries import answering
@@ -153,6 +155,14 @@ def torque_kernel(problem: Problem, number: Callable[[Any], Any], method: Method
     return answering(asks, problem.field, problem.body.has_principal_rotation, number)
 
 
+def step_kernel(problem: Problem, step: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the kernel of a step in the field of a problem: it ends at the edges of the field, if these are known."""
+    field = problem.field
+    if not isinstance(field, EdgedField):
+        return step
+    return cut_step(step, len(field.parameters) + 4 * problem.body.has_principal_rotation, field.moment_place)
+
+
 def state_space(method: Method) -> StateSpace:
     """Return the state space in which the loop handles the states of a method."""
     if method.states:
@@ -234,7 +244,7 @@ def engine(problem: Problem, method: Method, digits: int | None = None) -> Engin
     def build_loop() -> Callable[..., Any]:
         before, after = method.processors(floats.number)
         torque = torque_kernel(problem, floats.number, method)
-        return stepping(method.build(floats.number), torque, state_space(method), before, after)
+        return stepping(step_kernel(problem, method.build(floats.number)), torque, state_space(method), before, after)
 
     loop = program(build_loop, "loop", *structure(problem, method))
     y, system = start(problem, method, floats.number)
@@ -259,7 +269,7 @@ def _plain(problem: Problem, method: Method) -> Engine:
     """Return the loop in plain Python, one step at a time, for torques that are called as plain Python."""
     before, after = method.processors(floats.number)
     torque = torque_kernel(problem, floats.number, method)
-    advance = stepping(method.build(floats.number), torque, state_space(method), before, after)
+    advance = stepping(step_kernel(problem, method.build(floats.number)), torque, state_space(method), before, after)
     y, system = start(problem, method, floats.number)
     columns = COLUMNS + method.kept_memory
     return Engine(
@@ -275,7 +285,7 @@ def _precise(problem: Problem, method: Method, digits: int) -> Engine:
     with guarded(digits):
         before, after = method.processors(number)
         torque = torque_kernel(problem, number, method)
-        advance = stepping(method.build(number), torque, state_space(method), before, after)
+        advance = stepping(step_kernel(problem, method.build(number)), torque, state_space(method), before, after)
         y, system = start(problem, method, number)
     columns = COLUMNS + method.kept_memory
     return Engine(

@@ -28,6 +28,7 @@ from ..numbers import floats
 from ..physics.fields.sides import SidedField, conditions_of, has_jumps
 from ..physics.fields.switches import PiecewiseField, between, edges
 from ..physics.problem import Problem
+from ..physics.units import ScaledRun, rescaled, units_of_steps
 from .adaptive import Path, between_steps, interpolated
 from .integrator import Engine, beginning, check_fit, engine
 from .located import FEW, GLANCES, MANY, SHORT, Change, gaps, glimpsed, located, off_side, placed, settled
@@ -143,6 +144,13 @@ class LocatedSteps:
     def until(cls, end: float, problem: Problem, method: Method) -> LocatedSteps:
         """Return the steps of a run to an end time."""
         return cls(problem, method, [*edges(problem.field, problem.t0, end).tolist(), end])
+
+    @classmethod
+    def of_run(cls, problem: Problem, method: Method, dt: float, count: int) -> ScaledRun:
+        """Return the steps of a run of `count` equal steps, in the units that `ph.solve` chooses."""
+        units = units_of_steps(problem, dt, count)
+        inner = rescaled(problem, units)
+        return ScaledRun(cls.until(inner.t0 + count * float(units.times(dt)), inner, method), units)
 
     @property
     def field(self) -> SidedField:

@@ -21,6 +21,7 @@ from ..results.store import checkpoint, integrity, stored_control, trajectory_st
 from ..results.trajectory import Trajectory, info_of
 from . import control as sampled_control
 from . import control_tangent, control_to_tolerance, with_states
+from .cut_steps import can_cut, cut_at_edges, warn_of_edges
 from .dense import Steps, dense_between, dense_of, in_principal_axes
 from .event_search import with_events
 from .exact import top_at_steps
@@ -219,6 +220,7 @@ def solve(
         place, each = Place(out, overwrite, resume), 1 if tangent else every
         sol = sampled_control.solve_fixed(problem, *asked, chosen, dt, t_end, steps, each, progress, wanted, place, law)
         _warn_of_jumps(problem, chosen, digits, sol, "make the jump a steep slope (tanh)")
+        warn_of_edges(problem, chosen, float(sol.t[-1]), "make the jump a steep slope (tanh)")
         if not tangent:
             return sol
         return Kept.of(every, None, None).applied(control_tangent.with_tangent(problem, *asked, chosen, sol))
@@ -234,10 +236,12 @@ def solve(
     if not (chosen.states or chosen.has_own_time) and digits is None:
         units = units_of_steps(problem, dt, count)
     inner = rescaled(problem, units)
-    located = None
+    located, reached = None, inner.t0 + count * float(units.times(dt))
     if can_locate(inner, chosen, digits):
-        located = LocatedSteps.until(inner.t0 + count * float(units.times(dt)), inner, chosen)
+        located = LocatedSteps.until(reached, inner, chosen)
         inner = located.problem
+    else:
+        inner = cut_at_edges(inner, chosen, reached, digits)
     run = engine(inner, chosen, digits) if located is None else located.engine()
     steps_of_run = None if located is None else ScaledRun(located, units)
     if wanted:
@@ -265,6 +269,8 @@ def solve(
     _finished(whole, problem, state, steps_of_run)
     if located is None:
         _warn_of_jumps(problem, chosen, digits, whole)
+        if not can_cut(problem, chosen):
+            warn_of_edges(problem, chosen, float(whole.t[-1]))
     else:
         located.warn_of_sliding(count)
     if tangent:

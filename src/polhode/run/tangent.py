@@ -335,7 +335,7 @@ def with_tangent(problem: Problem, method: Method, sol: Trajectory, steps: Any =
             "tolerance; give step_tol, or a larger tol"
         )
     check_tangent(problem, method, located)
-    pairs = Pairs(problem, method, held, located)
+    pairs = Pairs(problem, method, held, located, None if held else float(path.times[-1]))
     switching = _switching(pairs, path, path, sol.dense.run) if isinstance(sol.dense, Dense) and located else None
     sol.tangent = Tangent(pairs, path, longest, sol.info.every, switching=switching)
     return sol

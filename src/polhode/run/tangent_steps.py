@@ -20,8 +20,9 @@ from ..physics.fields.switches import PiecewiseField, between
 from ..physics.problem import Problem
 from ..results.derivatives import STATE, by_blocks
 from ..results.observables import matrices
+from .cut_steps import cut_at_edges
 from .directions import Direction, seeds, table
-from .integrator import beginning, state_space, structure, torque_kernel
+from .integrator import beginning, state_space, step_kernel, structure, torque_kernel
 
 WIDTHS = (4, 8, 16)
 """Numbers of directions processed together: whole vector registers."""
@@ -63,17 +64,20 @@ class Pairs:
     """Derivatives from states of a run to later ones, by the steps of a method.
 
     `held` says that no step crosses a jump of the field in time: each sees one side of it only. `located` says the
-    same of jumps in the state.
+    same of jumps in the state. `end` is the end of a run with equal steps, which are cut at jumps in time.
     """
 
     problem: Problem
     method: Method
     held: bool
     located: bool = False
+    end: float | None = None
 
     @functools.cached_property
     def inner(self) -> Problem:
         """The problem with the field that the steps see."""
+        if self.end is not None:
+            return cut_at_edges(self.problem, self.method, self.end)
         field = between(self.problem.field) if self.held else self.problem.field
         if self.located:
             assert field is not None
@@ -168,8 +172,8 @@ class Pairs:
 
         def build_loop() -> Any:
             return tangents.between_states(
-                method.build(floats.number), torque_kernel(problem, floats.number, method), state_space(method),
-                beginning(method), parameters, columns, width, seeded, moment,
+                step_kernel(problem, method.build(floats.number)), torque_kernel(problem, floats.number, method),
+                state_space(method), beginning(method), parameters, columns, width, seeded, moment,
             )  # fmt: skip
 
         return program(build_loop, "tangents between states", width, seeded, moment, *structure(problem, method)).run

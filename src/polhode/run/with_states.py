@@ -32,11 +32,12 @@ from ..results.progress import Progress
 from ..results.trajectory import Trajectory, info_of
 from ..symbolic.expression import symbols_in
 from .adaptive import interpolated
+from .cut_steps import cut_at_edges
 from .dense import dense_between
 from .event_search import with_events
 from .failures import explain_in
 from .fixed_step import RunState, solved
-from .integrator import Engine, check_fit
+from .integrator import Engine, check_fit, step_kernel
 from .schedule import Bounds, Schedule, legs_between
 from .step_control import PAIR_STEPS, AdaptiveStep, compiled
 from .step_count import number_of_steps
@@ -78,7 +79,8 @@ def structure(problem: Problem) -> tuple[Hashable, ...]:
     """Return what the kernels are built from."""
     field = problem.field
     assert field is not None
-    return problem.body.has_principal_rotation, groups(field), len(field.parameters), repr(coupled_text(field))
+    kind = type(field).__name__
+    return kind, problem.body.has_principal_rotation, groups(field), len(field.parameters), repr(coupled_text(field))
 
 
 def torque(problem: Problem) -> Callable[..., Any]:
@@ -92,7 +94,7 @@ def torque(problem: Problem) -> Callable[..., Any]:
 def fixed_step(problem: Problem) -> Callable[..., Any]:
     """Return the kernel of a step."""
     assert problem.field is not None
-    return PAIR.step(floats.number, components.with_states(groups(problem.field)))
+    return step_kernel(problem, PAIR.step(floats.number, components.with_states(groups(problem.field))))
 
 
 def attempt(problem: Problem) -> Callable[..., Any]:
@@ -149,6 +151,7 @@ def solve_fixed(
     info = info_of(problem, method=verner87.name, dt=dt, every=every)
     units = units_of(problem, dt)
     inner = rescaled(problem, units)
+    inner = cut_at_edges(inner, verner87, inner.t0 + count * abs(dt))
     state = RunState(_engine(inner), inner, abs(dt), count, every, method=verner87, units=units)
     kept = recorder.recorder(problem, info, None, False)
     bar = Progress(progress, verner87.name, count)
@@ -183,11 +186,13 @@ class Steps:
             inner = Steps(rescaled(self.problem, units))
             return ScaledRun(inner, units).state_at(times, path_times, rows)
 
-        def make() -> Any:
-            return interpolating(one_step(fixed_step(self.problem), torque(self.problem)), space(self.problem))
+        problem = cut_at_edges(self.problem, verner87, float(path_times[-1]))
 
-        evaluate = compiled(make, "interpolate with states", *structure(self.problem))
-        return interpolated(evaluate, times, path_times, rows, self.problem.kernel_data(floats.number)[1], 0)
+        def make() -> Any:
+            return interpolating(one_step(fixed_step(problem), torque(problem)), space(problem))
+
+        evaluate = compiled(make, "interpolate with states", *structure(problem))
+        return interpolated(evaluate, times, path_times, rows, problem.kernel_data(floats.number)[1], 0)
 
 
 def dense_of(problem: Problem, sol: Trajectory) -> Callable[[Any], Any]:

@@ -1,61 +1,106 @@
-"""Ensembles to a tolerance in fields that jump with the state: every body is run by itself, with located jumps."""
+"""Equal steps of many bodies in fields with jumps: every body has the bits of `ph.solve`."""
 
 import numpy as np
 import pytest
-from tests.run.test_saltation import relays
+from tests.run.test_saltation import TENSOR, relayed
 
 import polhode as ph
+from polhode.errors import SpeedWarning
 
-BODIES = [ph.Body([1.0, 2.0, 2.5]), ph.Body([[1.0, 0.1, 0.2], [0.1, 2.0, 0.0], [0.2, 0.0, 2.4]])]
-OMEGA = np.array([[0.3, 1.9, 1.4], [0.2, -1.5, 1.7]])
-PARAMS = {"k": np.array([0.3, 0.2]), "width": np.array([0.25, 0.3]), "push": 0.2}
-
-
-def many(**how):
-    return ph.ensemble(
-        BODIES, omega=OMEGA, field=relays, params=PARAMS, euler=("ZXZ", [0.3, 0.4, 0.5]), progress=False, **how
-    )
+BODY = ph.Body([1.0, 1.4, 1.9])
+ON = [[0.33, 0.9], [1.2, 1.25]]
+BURN = ph.fields.thruster(torque=[0.3, -0.2, 0.25], on=ON)
+OMEGA = np.random.default_rng(1).normal(size=(5, 3))
 
 
-def one(i, **how):
-    values = {name: float(np.broadcast_to(value, 2)[i]) for name, value in PARAMS.items()}
-    problem = ph.Problem(BODIES[i], relays(**values), omega=OMEGA[i], euler=("ZXZ", [0.3, 0.4, 0.5]))
-    return ph.solve(problem, **how)
+def alone(i, method="mkrk(rk4)", field=BURN, body=BODY, **run):
+    return ph.solve(ph.Problem(body, field, omega=OMEGA[i]), method, **run)
 
 
-@pytest.mark.parametrize("end", [3.5, -3.0])
-@pytest.mark.parametrize("how", [{"tol": 1e-9}, {"step_tol": 1e-9}], ids=["tol", "step_tol"])
-def test_every_body_is_that_of_solve(end, how):
-    times = [end / 3, 0.7 * end]
-    found = many(t_end=end, times=times, **how)
-    assert (found.failed == -1).all()
-    for i in range(2):
-        sol = one(i, t_end=end, **how)
-        assert abs(found.momentum[:, i] - sol.at([0.0, *times, end]).momentum).max() < 1e-13
-        assert abs(found.quaternion[:, i] - sol.at([0.0, *times, end]).quaternion).max() < 1e-13
-        assert abs(found.steps[i] - sol.accepted) <= 1  # the momenta differ by round-off
-    if "tol" in how:
-        assert (found.error_estimate <= 1e-9).all()
+def assert_equal(many, i, sol):
+    assert (many.quaternion[:, i] == sol.quaternion).all()
+    assert (many.momentum[:, i] == sol.momentum).all()
 
 
-def test_events_statistics_and_longest_steps():
-    crossing = ph.event(lambda R: R[0, 0] - 0.25)
-    found = many(t_end=3.5, tol=1e-9, times=[1.0, 2.0], statistics="energy", events=[crossing], max_step=0.05)
-    assert (found.steps >= 70).all()
-    assert abs(found.events[0][0].t - one(0, t_end=3.5, tol=1e-11, events=[crossing]).events[0].t).max() < 1e-8
-    energies = one(0, t_end=3.5, tol=1e-11).at([0.0, 1.0, 2.0, 3.5]).energy
-    assert found.statistics["energy"].mean[0] == pytest.approx(energies.mean(), abs=1e-8)
+@pytest.mark.parametrize("dt", [0.11, -0.11])
+@pytest.mark.parametrize("body", [BODY, TENSOR], ids=["moments", "tensor"])
+def test_jumps_in_time_in_lanes(dt, body):
+    """Lanes turn tensors to principal axes with other round-off."""
+    field = BURN if dt > 0 else ph.fields.thruster(torque=[0.3, -0.2, 0.25], on=[[-1.25, -1.2], [-0.9, -0.33]])
+    many = ph.ensemble(ph.Problem(body, field, omega=[0, 0, 1]), "mkrk(rk4)", omega=OMEGA, dt=dt, steps=15, every=4)
+    for i in range(len(OMEGA)):
+        sol = alone(i, field=field, body=body, dt=dt, steps=15, every=4)
+        if body is BODY:
+            assert_equal(many, i, sol)
+        assert many.momentum[:, i] == pytest.approx(sol.momentum, abs=1e-14)
 
 
-def test_a_body_that_fails_is_told():
-    @ph.torque
-    def ending(t, omega, last):
-        return ph.where(omega[0] > 0.2, -0.1, 0.1) * ph.math.sqrt(last - t), 0.0, 0.0
+def test_states_between_steps_events_and_tangents():
+    crossing, run = ph.event(lambda omega: omega[2] - 0.2), {"dt": 0.11, "steps": 15}
+    given = ph.Problem(BODY, BURN, omega=[0, 0, 1])
+    many = ph.ensemble(given, "mkrk(rk4)", omega=OMEGA, every=1, events=[crossing], tangent=True, **run)
+    for i in range(len(OMEGA)):
+        sol = alone(i, events=[crossing], tangent=True, **run)
+        assert many[i].at(0.4321).momentum == pytest.approx(sol.at(0.4321).momentum, abs=1e-15)
+        assert many.events[0][i].t == pytest.approx(sol.events[0].t, abs=1e-14)
+        assert many.tangent.matrix[:, i] == pytest.approx(sol.tangent.matrix, abs=1e-13)
+        assert many.tangent.params["torque"][:, i] == pytest.approx(sol.tangent.params["torque"], abs=1e-13)
 
-    problem = ph.Problem(BODIES[0], ending(9.0), omega=OMEGA[0])
-    with pytest.warns(ph.ResultWarning, match=r"1 of 2 bodies failed.*body 0 in step \d+: a jump holds the motion"):
-        found = ph.ensemble(problem, omega=OMEGA, params={"last": [0.5, 9.0]}, step_tol=1e-6, times=[0.7, 1.0])
-    assert found.failed[0] > 0
-    assert found.failed[1] == -1
-    assert np.isnan(found.momentum[1, 0]).all()
-    assert np.isfinite(found.momentum[-1]).all()
+
+def test_stores_and_statistics(tmp_path):
+    given, run = ph.Problem(BODY, BURN, omega=[0, 0, 1]), {"omega": OMEGA, "dt": 0.11, "steps": 15}
+    many = ph.ensemble(given, "mkrk(rk4)", **run)
+    stored = ph.ensemble(given, "mkrk(rk4)", out=tmp_path / "many.zarr", **run)
+    assert (np.array(stored.momentum) == many.momentum).all()
+    assert (ph.ensemble(given, "mkrk(rk4)", statistics="energy", **run).momentum == many.momentum).all()
+
+
+def test_burns_at_other_times_for_each_body():
+    """Then each body is run by itself."""
+    on = np.array(ON) + 0.01 * np.arange(5)[:, None, None]
+    given = ph.Problem(BODY, BURN, omega=[0, 0, 1])
+    many = ph.ensemble(given, "mkrk(rk4)", omega=OMEGA, params={"on": on}, dt=0.11, steps=15, every=4)
+    for i in range(5):
+        assert_equal(many, i, alone(i, field=BURN.bind(on=on[i]), dt=0.11, steps=15, every=4))
+    with pytest.warns(ph.ResultWarning, match="thruster has a jump or a kink in time at 4 times, the first t = 0.33"):
+        ph.ensemble(given, "mkrk(rk4)", omega=OMEGA, params={"on": on}, dt=0.11, steps=15, statistics="energy")
+
+
+def test_steps_of_other_lengths_for_each_body():
+    dt = 0.1 + 0.01 * np.arange(5)
+    many = ph.ensemble(ph.Problem(BODY, BURN, omega=[0, 0, 1]), "mkrk(rk4)", omega=OMEGA, dt=dt, steps=15)
+    for i in range(5):
+        assert_equal(many, i, alone(i, dt=float(dt[i]), steps=15, every=15))
+
+
+def test_methods_that_cross_jumps_in_time_say_so():
+    with pytest.warns(ph.ResultWarning, match="steps of abm4 do not end there"):
+        ph.ensemble(ph.Problem(BODY, BURN, omega=[0, 0, 1]), "abm4", omega=OMEGA, dt=0.11, steps=15)
+
+
+def test_jumps_in_the_state():
+    """Bodies are run one by one; dense output, events, times and tangents are those of `ph.solve`."""
+    given, crossing = relayed(TENSOR), ph.event(lambda R: R[0, 0] - 0.25)
+    momentum = np.asarray(given.momentum) + 0.05 * OMEGA[:3]
+    run = {"dt": 0.02, "steps": 120}
+    many = ph.ensemble(given, "mkrk(rk4)", momentum=momentum, every=1, events=[crossing], tangent=True, **run)
+    times = ph.ensemble(given, "mkrk(rk4)", momentum=momentum, times=[0.2, 1.4, 2.4], tangent=True, **run)
+    for i in range(3):
+        one = ph.Problem(TENSOR, given.field, momentum=momentum[i], attitude=given.quaternion)
+        sol = ph.solve(one, "mkrk(rk4)", events=[crossing], tangent=True, **run)
+        assert_equal(many, i, sol)
+        assert many[i].at(0.4321).momentum == pytest.approx(sol.at(0.4321).momentum, abs=1e-14)
+        assert many.events[0][i].t == pytest.approx(sol.events[0].t, abs=1e-14)
+        assert (many.tangent.matrix[:, i] == sol.tangent.matrix).all()
+        assert (times.momentum[:, i] == sol.momentum[[0, 10, 70, 120]]).all()
+        assert (times.tangent.matrix[:, i] == sol.tangent.matrix[[0, 10, 70, 120]]).all()
+
+
+def test_many_bodies_one_by_one_are_told():
+    @ph.torque(frame="body")
+    def relay(omega, k):
+        return ph.where(omega[0] > 0, -k, k), 0.0, 0.0
+
+    given = ph.Problem(ph.Body([1.0, 1.0, 1.0]), relay(0.1), omega=[0, 0, 1])
+    with pytest.warns(SpeedWarning, match="each of the 101 bodies meets them in other steps"):
+        ph.ensemble(given, "mkrk(rk4)", omega=[[9, 0, 1]] * 101, dt=0.1, steps=1)

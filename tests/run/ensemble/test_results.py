@@ -284,7 +284,7 @@ def test_pictures(tops, turned, tmp_path):
 
 
 def test_equal_steps_across_jumps_are_told():
-    """The order is lost, and `ph.solve`, which locates jumps, gives other numbers."""
+    """Statistics are computed in lanes: the order is lost, and `ph.solve`, which locates jumps, gives other numbers."""
 
     @ph.torque(frame="body")
     def relay(omega, k):
@@ -292,4 +292,4 @@ def test_equal_steps_across_jumps_are_told():
 
     given = {"omega": [[0.3, 0.2, 1.0]] * 2, "field": relay(0.5), "t_end": 0.2}
     with pytest.warns(ph.ResultWarning, match="relay has conditions .* give tol or step_tol instead of dt"):
-        ph.ensemble(ph.Body([1.0, 1.3, 1.7]), method="mkrk(rk4)", dt=0.1, **given)
+        ph.ensemble(ph.Body([1.0, 1.3, 1.7]), method="mkrk(rk4)", dt=0.1, statistics="energy", **given)

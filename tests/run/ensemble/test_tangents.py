@@ -123,7 +123,7 @@ def test_conditions_and_linear_bodies_are_refused():
 
     problem = ph.Problem(ph.Body((1.0, 2.0, 3.0)), relay(), omega=(0.1, 0.2, 0.3))
     with pytest.raises(ph.InputError, match="smooth in the state"):
-        ph.ensemble(problem, "mkrk(rk4)", dt=0.1, t_end=1.0, omega=OMEGA, tangent=True)
+        ph.ensemble(problem, "mkrk(rk4)", dt=0.1, t_end=1.0, omega=OMEGA, tangent=True, statistics="energy")
     rod = ph.Problem(ph.Body((0.0, 1.0, 1.0)), omega=(0.0, 0.2, 0.3))
     many = ph.ensemble(rod, "jacobi", dt=0.1, t_end=1.0, omega=[[0.0, 0.2, 0.3]] * 2, tangent=True)
     with pytest.raises(ph.InputError, match="linear body"):

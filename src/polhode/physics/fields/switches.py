@@ -17,7 +17,7 @@ import numpy as np
 from ..._memo import KEPT
 from ...numbers import arrays, floats  # noqa: F401 - arrays: formulas are evaluated at many times at once
 from ...numbers.primitives import epsilon
-from ...symbolic.expression import COMPARISONS, Expr, ordered, source, symbol
+from ...symbolic.expression import COMPARISONS, Expr, ordered, source, symbol, symbols_in
 from ...taylor.graph import substituted
 from .field import Field
 from .kernels import formula_kernel
@@ -124,6 +124,12 @@ def between(field: Field | None) -> Field | None:
 def switches_of(field: Field) -> list[Expr]:
     """Comparisons and table look-ups of the torque, and of the rates of its states, that depend on time alone."""
     return _switches(_with_moving_states(field))
+
+
+@once_for_formula
+def switch_parameters(field: Field) -> frozenset[int]:
+    """Places of the parameters on which the edges of a field depend."""
+    return frozenset(int(name[1:]) for name in symbols_in(switches_of(field)) if name[0] == "p")
 
 
 def _with_moving_states(field: Field) -> list[Expr]:

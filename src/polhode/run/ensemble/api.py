@@ -23,6 +23,7 @@ from ...results.ensemble import Ensemble
 from ...results.store import checkpoint
 from .. import control as sampled_control
 from .. import with_states
+from ..located_steps import can_locate
 from ..noise import check_forward, check_moving
 from ..schedule import Bounds
 from ..step_control import LARGEST, SMALLEST, has_series, is_smooth
@@ -214,6 +215,7 @@ def ensemble(
     if task.chaos:
         _refuse_with_chaos(out=out, scheduler=scheduler)
         task = chaos_words.with_variation(task, bodies if isinstance(bodies, Problem) else task.model)
+    task = dataclasses.replace(task, in_lanes=out is not None or scheduler is not None)
     return _with_warnings(task, _run(task, out, overwrite, resume, scheduler, unit, progress))
 
 
@@ -323,7 +325,8 @@ def fixed_step(
     if batch.field is not None and control_in(batch.field) is not None:
         sampled_control.Loop(model, chosen).check_formula("an ensemble")
     if tangent:
-        check_tangent(model, chosen)
+        one_by_one = device == "cpu" and statistics is None and can_locate(model, chosen)
+        check_tangent(model, chosen, located=one_by_one)
     return Task(batch, chosen, model, t0, count, every, device, watch(statistics, model), tangent=tangent)
 
 

@@ -12,8 +12,6 @@ import numpy as np
 from ...errors import InputError, StepError
 from ...physics.observers.event import Event, checked
 from ...results.trajectory import Trajectory
-from .. import with_states
-from ..dense import Steps
 from ..event_search import with_events
 from ..integrator import check_compiled
 
@@ -48,7 +46,7 @@ def added(task: Task, many: Ensemble) -> Ensemble:
 
 def _of_equal_steps(task: Task, many: Ensemble) -> Iterator[list[Trajectory]]:
     """Yield the events of each body; the search needs every step, so that bodies are run again if not all were kept."""
-    number, method = task.batch.number, task.method.base or task.method
+    number = task.batch.number
     all_kept = task.every == 1 and task.wanted is None and task.stops is None and task.counts is None
     together = number if all_kept else _searched_together(task)
     for first in range(0, number, together):
@@ -56,8 +54,7 @@ def _of_equal_steps(task: Task, many: Ensemble) -> Iterator[list[Trajectory]]:
         path = many if all_kept else _every_step(task, chosen).run()
         for k, i in enumerate(chosen.tolist()):
             problem, sol = task.problem(i), path[k]
-            steps = with_states.Steps(problem) if task.states else Steps(problem, method, sol.dt)
-            yield with_events(problem, steps, sol, checked(list(task.events), problem)).events
+            yield with_events(problem, task.steps(i, sol), sol, checked(list(task.events), problem)).events
 
 
 def _searched_together(task: Task) -> int:

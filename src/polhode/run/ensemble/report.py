@@ -16,8 +16,11 @@ from ...physics.fields import Field
 from ...physics.fields.sides import has_jumps
 from ...physics.fields.sums import SumField
 from ...physics.problem import Problem
+from .. import control
+from ..cut_steps import can_cut, crossed_edges, crossing
 from ..failures import unsolved
 from ..integrator import torque_kernel
+from .edges import same_edges
 
 if TYPE_CHECKING:
     from ...results.ensemble import Ensemble
@@ -42,6 +45,8 @@ def shortcomings(task: Task, many: Ensemble, tol: float | None = None) -> Iterat
             f"{task.method.name} in an ensemble do not end where they change, so that the order is lost at a jump; "
             + ("make the jump a steep slope (tanh)" if task.states else "give tol or step_tol instead of dt")
         )
+    if len(found := _crossed_edges(task)):
+        yield crossing(task.batch.field, task.method, found, "give tol or step_tol instead of dt")
     if tol is None or many.error_estimate is None:
         return
     off = np.flatnonzero(many.error_estimate > tol)
@@ -54,10 +59,18 @@ def shortcomings(task: Task, many: Ensemble, tol: float | None = None) -> Iterat
         )
 
 
+def _crossed_edges(task: Task) -> np.ndarray:
+    """Return the edges in time of the first field that equal steps cross."""
+    cut = can_cut(task.model, task.method) and not control.is_controlled(task.model)
+    if task.tolerance is not None or task.one_by_one or (cut and same_edges(task)):
+        return np.empty(0)
+    return crossed_edges(task.batch.field, task.t0, task.t0 + task.count * float(task.batch.dt[0]))
+
+
 def _jumping_field(task: Task) -> Field | None:
     """Return the field if equal steps may cross its jumps in the state; commands of a controller have none."""
     field = task.batch.field
-    if task.tolerance is not None or field is None or field.bath is not None:
+    if task.tolerance is not None or task.one_by_one or field is None or field.bath is not None:
         return None
     parts = field.template.parts if isinstance(field, SumField) else (field,)
     plain = [part for part in parts if not (part.states or isinstance(part, ControlField))]

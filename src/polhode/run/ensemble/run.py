@@ -17,8 +17,8 @@ from ...numbers import floats
 from ...physics.fields.states import places
 from ...physics.observers.statistics import same_system
 from .. import control, with_states
-from ..integrator import beginning, structure, torque_kernel, unchanged
-from . import backwards, kept_times
+from ..integrator import beginning, step_kernel, structure, torque_kernel, unchanged
+from . import backwards, edges, kept_times
 from .lane_steps import LaneSteps, lane_steps
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ def _step(task: Task) -> tuple[Any, Any]:
         return loop.step(), loop.torque()
     if with_states.has_states(task.model):
         return with_states.fixed_step(task.model), with_states.torque(task.model)
-    step, torque = task.method.build(floats.number), torque_kernel(task.model, floats.number, task.method)
+    step = step_kernel(task.model, task.method.build(floats.number))
+    torque = torque_kernel(task.model, floats.number, task.method)
     return (step, torque) if task.tangent_places is None else (_with_tangent(task, step), torque)
 
 
@@ -124,6 +125,7 @@ def run_on_cores(task: Task, found: Any, threads: int | None) -> None:
     if task.lands:
         kept_times.exact(task, found, functools.partial(run_on_cores, threads=threads))
         return
+    task = edges.cut(task)
     run, asked = _compiled(task), _loop_arguments(task)
     fixed_step.run_on_cores(run, *asked, found, functools.partial(_cursor, task), threads)
 
@@ -137,7 +139,7 @@ class Course:
     NAMES = ("quaternion", "momentum", "behind", "failed", "place", "rows", "saved")
 
     def __init__(self, task: Task, arrays: Mapping[str, np.ndarray] | None = None) -> None:
-        self.task = task
+        self.task = task = edges.cut(task)
         new = dict(zip(self.NAMES, (*task.found(), *vars(_cursor(task)).values()), strict=True))
         if arrays is not None:
             if any(arrays[name].shape != made.shape or arrays[name].dtype != made.dtype for name, made in new.items()):
@@ -254,6 +256,7 @@ def _run_on_card(task: Task, found: Any, threads: int | None) -> None:
         return
     _check_card(task)
     cuda.card()
+    task = edges.cut(task)
     method = task.method
     given, order = task.given()
 

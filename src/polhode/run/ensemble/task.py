@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -22,11 +23,12 @@ from ...physics.problem import Problem
 from ...results.ensemble import Ensemble
 from ...results.trajectory import Trajectory
 from .. import control, with_states
-from ..dense import dense_of
+from ..dense import Steps, dense_between
 from ..integrator import keeping, with_first_states
+from ..located_steps import LocatedSteps, can_locate
 from ..step_control import EPS
 from ..step_count import step_numbers
-from . import alone, kept_times, tangents, varying
+from . import alone, kept_times, one_by_one, tangents, varying
 from . import events as event_search
 from . import tolerance as ensemble_tolerance
 from .batch import BodyBatch
@@ -65,6 +67,13 @@ class Task:
     """Events to be found; none of them is terminal."""
     tangent: bool = False
     """Whether the result has derivatives."""
+    in_lanes: bool = False
+    """Whether bodies stay in lanes, which cross jumps that differ from body to body: those of a store."""
+
+    @functools.cached_property
+    def one_by_one(self) -> bool:
+        """Whether every body is run by itself, with equal steps."""
+        return one_by_one.needed(self)
 
     @property
     def alone(self) -> bool:
@@ -154,6 +163,8 @@ class Task:
         """Run all bodies, by default on all cores."""
         if self.alone:
             return event_search.added(self, kept_times.applied(self, alone.run(self)))
+        if self.one_by_one:
+            return event_search.added(self, one_by_one.run(self))
         if self.tol is not None:
             return event_search.added(self, _to_accuracy(self, self.tol, threads))
         watch, task = Stopwatch(), kept_times.inner(self) if self.stops is not None else self
@@ -174,8 +185,16 @@ class Task:
             return lambda t: control.dense_of(self.problem(i), self.method, sol)(t)
         if with_states.has_states(self.model):
             return lambda t: with_states.dense_of(self.problem(i), sol)(t)
-        method = self.method.base or self.method
-        return lambda t: dense_of(self.problem(i), method, sol)(t)
+        return lambda t: dense_between(self.problem(i), self.steps(i, sol), sol)(t)
+
+    def steps(self, i: int, sol: Trajectory) -> Any:
+        """Return what makes the states between the equal steps of body i."""
+        problem = self.problem(i)
+        if self.states:
+            return with_states.Steps(problem)
+        if self.one_by_one and can_locate(problem, self.method):
+            return LocatedSteps.of_run(problem, self.method, sol.dt, len(sol) - 1)
+        return Steps(problem, self.method.base or self.method, sol.dt)
 
     def problem(self, i: int) -> Problem:
         """Return body i as a problem."""
