@@ -63,6 +63,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
 
 
 @pytest.fixture
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The test runs in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs for one body run as plain Python."""
     interpretation.install(monkeypatch)

@@ -25,19 +25,13 @@ from polhode.results import recorder
 from polhode.results.store import atomic, checkpoint, ensemble_store, integrity, netcdf, trajectory_store
 from polhode.run.ensemble import store
 
-pytestmark = pytest.mark.xdist_group("resume")
+pytestmark = [pytest.mark.xdist_group("resume"), pytest.mark.usefixtures("in_a_folder")]
 
 TOP = ph.problems.fast_top()
 DRAW = np.random.default_rng(1)
 MOMENTS, MOMENTA = np.array([1.5, 2.0, 2.5]) * DRAW.uniform(0.9, 1.1, (40, 3)), DRAW.normal(size=(40, 3))
 ARRAYS = ("t", "quaternion", "momentum", "energy")
 CROWD = ("t", "quaternion", "momentum", "moments", "failed")
-
-
-@pytest.fixture(autouse=True)
-def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def run(out: str | None = None, **options: Any) -> ph.Trajectory:

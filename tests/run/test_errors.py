@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import pickle
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,18 +13,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import polhode as ph
-from polhode.kernels import loops
-from polhode.kernels.so3 import exp, matrix, mul
-from polhode.numbers import floats
-from polhode.results.progress import Progress
-from polhode.results.recorder import Memory
-from polhode.run.failures import explain
-from polhode.run.fixed_step import RunState, solved
-from polhode.run.integrator import Engine, torque_kernel
-from polhode.run.integrator import start as begun
-from polhode.run.step_count import number_of_steps
 
-pytestmark = pytest.mark.xdist_group("errors")
+pytestmark = [pytest.mark.xdist_group("errors"), pytest.mark.usefixtures("in_a_folder")]
 
 INERTIA = "inertia must be three moments or a symmetric 3x3 tensor of numbers"
 ATTITUDE = "attitude must be a scipy Rotation, a 3x3 rotation matrix or a unit quaternion with the scalar first"
@@ -59,12 +48,6 @@ def solve(field: Any = None, method: Any = "imidm", **options: Any) -> ph.Trajec
 
 def snapshot(folder: Path) -> dict[str, bytes | None]:
     return {str(p): p.read_bytes() if p.is_file() else None for p in sorted(folder.rglob("*"))}
-
-
-@pytest.fixture(autouse=True)
-def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def refused(call: Callable[[], Any], message: str) -> None:
@@ -173,11 +156,6 @@ def pair(R):
 @ph.potential
 def tilt(R):
     return math.acos(R[2][2])
-
-
-@ph.potential
-def spring(R, k):
-    return k * (1 - R[2][2]) / 2
 
 
 @ph.torque
@@ -459,6 +437,18 @@ def test_messages_are_value_errors() -> None:
     assert issubclass(ph.StepError, RuntimeError)
 
 
+def test_errors_have_attributes_and_survive_pickling() -> None:
+    """What a program needs of an error is in attributes; the message is for people only."""
+    with pytest.raises(ph.InputError) as caught:
+        ph.Body([1.0, 1.0, 3.0])
+    for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
+        assert error.key == "inertia"
+        assert error.remedy.startswith("ph.Body(..., physical=False)")
+        assert str(error).endswith(f"; {error.remedy}")
+    failed = pickle.loads(pickle.dumps(ph.StepError("why", states="where")))
+    assert (failed.reason, failed.partial, str(failed)) == ("why", None, "why; where")
+
+
 # --- files ------------------------------------------------------------------------------------------
 
 
@@ -520,340 +510,3 @@ def test_damaged_file() -> None:
         "run.zarr is damaged: zarr.json does not have the digest it was written with; restore it from a copy, or "
         "compute it again with overwrite=True (--overwrite)",
     )
-
-
-# --- steps that fail --------------------------------------------------------------------------------
-
-
-@ph.torque
-def until(t, R, end):
-    return (math.sqrt(end - t), 0, R[0][0])
-
-
-@ph.torque
-def overflowing(t, end):
-    huge = ph.where(t > end, 1e308, 0.0) * 10
-    return (huge - huge, 0, 0)
-
-
-def failed(call: Callable[[], Any], message: str) -> ph.StepError:
-    with pytest.raises(ph.StepError) as caught:
-        call()
-    assert str(caught.value) == message
-    return caught.value
-
-
-@pytest.mark.parametrize("digits", [None, 20])
-def test_field_fails_at_a_step(digits: int | None) -> None:
-    said = {"method": "imidm", "dt": 0.01, "steps": 20, "digits": digits}
-    error = failed(
-        lambda: solve(until(0.1), **said),
-        "imidm failed in step 11 (from t = 0.1 with dt = 0.01): the torque until raised ValueError at t = 0.105: "
-        "math domain error; its parameters are end = 0.1; the 11 states before it are in .partial",
-    )
-    good = solve(until(0.1), **said | {"steps": 10, "out": None})
-    partial = error.partial
-    assert partial is not None
-    assert (partial.status, partial.info.steps) == ("failed", 10)
-    for name in ("t", "quaternion", "momentum", "energy"):
-        np.testing.assert_array_equal(getattr(partial, name), getattr(good, name))
-        np.testing.assert_array_equal(getattr(ph.load(OUT), name), getattr(good, name))
-
-
-def test_field_returns_nan_at_a_step() -> None:
-    failed(
-        lambda: solve(overflowing(0.1), dt=0.015625, out=None),
-        "imidm failed in step 7 (from t = 0.09375 with dt = 0.015625): the torque overflowing must return finite "
-        "numbers; it returned (nan, 0, 0) at t = 0.101562; the 7 states before it are in .partial",
-    )
-
-
-def test_last_good_state_is_kept() -> None:
-    with pytest.raises(ph.StepError) as caught:
-        solve(until(0.1), every=4, out=None)
-    assert caught.value.partial is not None
-    np.testing.assert_allclose(caught.value.partial.t, [0, 0.04, 0.08, 0.1], rtol=1e-15)
-
-
-@pytest.mark.parametrize("method", [m.name for m in ph.methods.values() if m.implicit])
-def test_unsolved_step(method: str) -> None:
-    """A hopeless step names method, step, time, dt, residual and a smaller dt; here in plain Python."""
-    error = failed_in_python(FREE, method, dt=1e6)
-    if error is None:  # it found a root after all
-        return
-    assert re.fullmatch(
-        re.escape(method) + r" failed in step 1 \(from t = 0 with dt = 1e\+06\): its equation was not solved "
-        r"\(relative residual (\d\.\de[+-]\d+|infinite)\); the step is long: the body turns by 1e\+06 rad in it; "
-        r"try dt = 0\.\d+; the state before it is in \.partial",
-        error,
-    ), error
-    suggested = float(re.findall(r"try dt = ([\d.e+-]+)", error)[0])
-    assert python_states(FREE, method, suggested, 1)[1] is None
-
-
-def test_unsolved_step_with_a_strong_torque() -> None:
-    """A slow body with a torque that turns it far in one step: the message says so."""
-    attitude = np.array([-0.75, 0.38, -0.08, -0.54])
-    field = ph.torque(lambda t, R: (6.85 * R[2][1], -6.85 * R[2][0], 6.85 * ph.math.sin(t)))()
-    start = ph.Problem(
-        ph.Body([0.91, 1.07, 0.77]), field, attitude=attitude / np.linalg.norm(attitude), momentum=[0.0, -0.01, 0.0]
-    )
-    error = failed_in_python(start, "trapm", 1.72)
-    assert error is not None
-    assert re.search(
-        r"; the step is long: the body turns by 0\.016 rad in it and its torque turns it by 7\.3 rad more; try dt",
-        error,
-    ), error
-
-
-def test_errors_have_attributes_and_survive_pickling() -> None:
-    """What a program needs of an error is in attributes; the message is for people only."""
-    with pytest.raises(ph.InputError) as caught:
-        ph.Body([1.0, 1.0, 3.0])
-    for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
-        assert error.key == "inertia"
-        assert error.remedy.startswith("ph.Body(..., physical=False)")
-        assert str(error).endswith(f"; {error.remedy}")
-    failed = pickle.loads(pickle.dumps(ph.StepError("why", states="where")))
-    assert (failed.reason, failed.partial, str(failed)) == ("why", None, "why; where")
-
-
-def python_ride(start: ph.Problem, method: str, dt: float, steps: int) -> Any:
-    """The loop in plain Python: what `ph.solve` compiles."""
-    chosen = ph.methods[method]
-    y, system = begun(start, chosen, floats.number)
-    torque = torque_kernel(start, floats.number, chosen)
-    before, after = chosen.processors(floats.number)
-    advance = loops.stepping(chosen.build(floats.number), torque, before=before, after=after)
-    run = Engine(advance, y, system, float, lambda n: np.empty((n, 7)), True, None, plain=True)
-    return RunState(run, start, dt, steps, 1, method=chosen)
-
-
-def python_states(start: ph.Problem, method: str, dt: float, steps: int) -> tuple[Any, Any]:
-    state = python_ride(start, method, dt, steps)
-    y, _, _, residual, fine = state.run.advance(
-        dt, 0.0, 0, steps, 1, steps, state.run.y, state.run.system, np.empty((steps, 7))
-    )
-    return y, None if fine else residual
-
-
-def failed_in_python(start: ph.Problem, method: str, dt: float) -> str | None:
-    try:
-        solved(
-            python_ride(start, method, dt, 1), Memory(lambda t, rows, **_: rows), Progress(False, method, 1), explain
-        )
-    except ph.StepError as error:
-        return str(error)
-    return None
-
-
-def test_unsolved_step_of_a_run() -> None:
-    with pytest.raises(ph.StepError) as caught:
-        solve(dt=1e6)
-    assert re.fullmatch(
-        r"imidm failed in step 1 \(from t = 0 with dt = 1e\+06\): its equation was not solved \(relative residual "
-        r"\d\.\de-\d+\); the step is long: the body turns by 1e\+06 rad in it; try dt = 0\.\d+; "
-        r"the state before it is in \.partial",
-        str(caught.value),
-    )
-    assert caught.value.partial is not None
-    assert caught.value.partial.t.tolist() == [0.0]
-    assert ph.load(OUT).status == "failed"
-
-
-# --- what is accepted -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("t0", "dt", "t_end"),
-    [(0.0, 0.1, 0.3), (0.0, 0.1, 1e6), (5.0, 1 / 3, 1005.0), (-2.0, 1e-3, 0.0), (0.0, 1e-9, 1.0), (1e6, 1e-2, 1e6 + 1)],
-)
-def test_whole_number_of_steps(t0: float, dt: float, t_end: float) -> None:
-    start = problem(omega=[1, 0, 0], t0=t0)
-    assert number_of_steps(start, dt, t_end, None) == round((t_end - t0) / dt)
-
-
-@pytest.mark.parametrize(
-    ("t0", "dt", "t_end"), [(0.0, 1 / 3, 1000.5), (7.0, 0.0123456789, 5e4), (-1.0, 1e-7, 3.00000005)]
-)
-def test_named_end_times_are_accepted(t0: float, dt: float, t_end: float) -> None:
-    """Whoever follows the advice of the message succeeds."""
-    start = problem(omega=[1, 0, 0], t0=t0)
-    with pytest.raises(ph.InputError, match="the nearest t_end are") as caught:
-        number_of_steps(start, dt, t_end, None)
-    low, high = (float(x) for x in re.findall(r"are (\S+) and (\S+)$", str(caught.value))[0])
-    assert low < t_end < high
-    counts = [number_of_steps(start, dt, x, None) for x in (low, high)]
-    assert counts[1] == counts[0] + 1
-
-
-def test_too_many_states_for_memory() -> None:
-    with pytest.raises(ph.InputError, match=r"^keeping 9e\+14 states needs about .* GB, and this machine has .* GB; "
-                                            r"keep fewer with every, or write to a file with out$"):  # fmt: skip
-        ph.solve(FREE, "imidm", dt=0.01, steps=9 * 10**14)
-
-
-def test_single_precision_attitudes_are_made_rotations() -> None:
-    R = Rotation.from_rotvec([0.1, -0.7, 0.4])
-    for given in (R.as_matrix().astype(np.float32), R.as_quat(scalar_first=True).astype(np.float32)):
-        q = problem(attitude=given, omega=[1, 0, 0]).quaternion
-        assert abs(math.hypot(*q) - 1) < 4e-16
-        np.testing.assert_allclose(q, R.as_quat(scalar_first=True), atol=1e-7)
-
-
-def test_flat_body() -> None:
-    """I3 = I1 + I2 is legal, also when round-off makes it a little more."""
-    assert ph.Body([0.1, 0.2, 0.1 + 0.2]).moments.sum() > 0
-    sol = ph.solve(ph.Problem(ph.Body([1, 2, 3]), omega=[0.1, 1, 0.2]), "imidm", dt=0.01, steps=100)
-    assert sol.drift()["spatial_momentum"] < 1e-13
-
-
-LINEAR_AXES = Rotation.from_rotvec([0.3, -0.8, 0.5]).as_matrix()
-
-
-@pytest.mark.parametrize("method", [m.name for m in ph.methods.taking("free")])
-@pytest.mark.parametrize("tensor", [False, True])
-def test_linear_body(method: str, tensor: bool) -> None:
-    """[I, I, 0] turns about a fixed axis, R0 exp(t omega): exactly, or with its order, or the method refuses."""
-    inertia = np.diag([2.0, 2.0, 0.0])
-    omega = np.array([0.3, -0.4, 0.0])
-    if tensor:
-        inertia, omega = LINEAR_AXES @ inertia @ LINEAR_AXES.T, LINEAR_AXES @ omega
-    start = ph.Problem(ph.Body(inertia), attitude=Rotation.from_rotvec([1, 2, 3]), omega=omega)
-    if not ph.methods[method].linear_bodies:
-        with pytest.raises(ph.InputError, match="divides by the zero moment of a linear body"):
-            ph.solve(start, method, dt=0.05, steps=20)
-        return
-    exact = matrix(mul(start.quaternion, exp(tuple(omega))))
-    errors = []
-    for dt in (0.1, 0.05):
-        (q, m, *_), residual = python_states(start, method, dt, round(1 / dt))
-        assert residual is None
-        q, m = start.user_axes(q, m)
-        errors.append(np.linalg.norm(np.array(matrix(q)) - exact, 2))
-        np.testing.assert_allclose(m, inertia @ omega, atol=1e-15)
-    order = ph.methods[method].order_free
-    assert errors[1] < 2e-14 or abs(np.log2(errors[0] / errors[1]) - order) < 0.1
-
-
-@pytest.mark.usefixtures("plain_first")
-def test_linear_body_with_a_field() -> None:
-    """A dumbbell on a spring is a spherical pendulum; compared with the equations of its axis, u'' = -|u'|^2 u + ..."""
-    from scipy.integrate import solve_ivp
-
-    start = ph.Problem(
-        ph.Body([2, 2, 0]), spring(3.0), attitude=Rotation.from_rotvec([0.5, 0.2, 0]), omega=[0.3, -0.4, 0]
-    )
-    sol = ph.solve(start, "imidm", dt=1e-3, steps=2000, every=2000)
-    u0 = sol.matrix[0][:, 2]
-    v0 = sol.matrix[0] @ np.cross(sol.omega[0], [0, 0, 1])
-
-    def pendulum(t: float, y: np.ndarray) -> np.ndarray:
-        u, v = y[:3], y[3:]
-        force = np.array([0, 0, 1.5]) / 2
-        return np.concatenate([v, force - (force @ u) * u - (v @ v) * u])
-
-    exact = solve_ivp(pendulum, (0, 2), np.concatenate([u0, v0]), rtol=1e-12, atol=1e-12).y[:3, -1]
-    np.testing.assert_allclose(sol.matrix[-1][:, 2], exact, atol=1e-6)
-    np.testing.assert_allclose(sol.momentum[:, 2], 0, atol=1e-15)
-    assert abs(sol.energy[-1] - sol.energy[0]) < 1e-6
-
-
-# --- scale ------------------------------------------------------------------------------------------
-
-
-@ph.torque
-def general(t, R, omega, k):
-    return (k * R[2][1] - k * omega[0] / 8, k * math.cos(t), -k * R[0][2] * omega[1])
-
-
-@pytest.mark.parametrize("power", [-46, -10, 10, 66])
-@pytest.mark.usefixtures("plain_first")
-def test_scale_of_inertia(power: int) -> None:
-    """Moments of 1e-14, 1e3 and 7e19 give the same motion, to the last bit where the factor is a power of two."""
-    one, other = (
-        ph.solve(
-            ph.Problem(ph.Body(s * np.array([1, 2, 2.5])), general(0.7 * s), momentum=s * np.array([1, 0.1, 0.2])),
-            "imidm", dt=0.05, steps=200,
-        )
-        for s in (1.0, 2.0**power)
-    )  # fmt: skip
-    np.testing.assert_array_equal(one.quaternion, other.quaternion)
-    np.testing.assert_array_equal(one.momentum * 2.0**power, other.momentum)
-    np.testing.assert_array_equal(one.energy * 2.0**power, other.energy)
-    assert one.drift() == other.drift()
-
-
-@pytest.mark.parametrize("power", [-40, 40])
-def test_scale_of_time(power: int) -> None:
-    """Seconds or picoseconds: the same motion, to the last bit."""
-    s = 2.0**power
-    one, other = (
-        ph.solve(problem(omega=np.array([1, 0.1, 0.2]) / c, t0=0.0), "imidm", dt=0.05 * c, steps=200) for c in (1.0, s)
-    )
-    np.testing.assert_array_equal(one.quaternion, other.quaternion)
-    np.testing.assert_array_equal(one.t * s, other.t)
-
-
-@pytest.mark.parametrize("scale", [1e-14, 1e3, 1e20])
-@pytest.mark.usefixtures("plain_first")
-def test_odd_scales(scale: float) -> None:
-    one, other = (
-        ph.solve(ph.Problem(ph.Body(s * LINEAR_AXES @ np.diag([1, 2, 2.5]) @ LINEAR_AXES.T), omega=[1, 0.1, 0.2]),
-                 "imidm", dt=0.05, steps=200)
-        for s in (1.0, scale)
-    )  # fmt: skip
-    np.testing.assert_allclose(one.quaternion, other.quaternion, atol=1e-13)
-    size = scale * np.linalg.norm(one.momentum[0])
-    np.testing.assert_allclose(one.momentum * scale, other.momentum, rtol=0, atol=1e-13 * size)
-
-
-def test_needle() -> None:
-    """Moments (1, 1, 1e-6): precession with L/I1 and spin about the axis, reached with the order of the method."""
-    start = ph.Problem(ph.Body([1.0, 1.0, 1e-6]), omega=[0.3, 0.4, 2.0])
-    spin = (1 / 1e-6 - 1) * start.momentum[2]
-    exact = (Rotation.from_rotvec(start.spatial_momentum) * Rotation.from_rotvec([0, 0, spin])).as_matrix()
-    errors = []
-    for steps in (2000, 4000, 8000):
-        sol = ph.solve(start, "imidm", dt=1 / steps, steps=steps, every=steps)
-        errors.append(np.linalg.norm(sol.matrix[-1] - exact, 2))
-        assert sol.drift()["spatial_momentum"] < 1e-12
-    assert errors[0] < 0.02
-    np.testing.assert_allclose([errors[0] / errors[1], errors[1] / errors[2]], 4, rtol=0.01)
-
-
-# --- interruption -----------------------------------------------------------------------------------
-
-
-def test_interrupt_keeps_what_was_computed() -> None:
-    def stop(fraction: float) -> None:
-        if fraction > 0.2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt) as caught:
-        ph.solve(FREE, "imidm", dt=0.01, steps=10_000_000, every=1000, progress=stop)
-    partial = caught.value.partial  # type: ignore[attr-defined]
-    assert partial.status == "interrupted"
-    assert 0.2 * 10_000_000 < partial.info.steps < 10_000_000
-    assert len(partial) == partial.info.steps // 1000 + 1
-
-
-def test_progress_function() -> None:
-    fractions: list[float] = []
-    ph.solve(FREE, "imidm", dt=0.01, steps=3_000_000, every=100_000, progress=fractions.append)
-    assert len(fractions) > 2
-    assert all(0 < x <= 1 for x in fractions)
-    assert fractions == sorted(fractions)
-    assert fractions[-1] == 1.0
-
-
-def test_progress_bar_goes_to_stderr(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bar only on request or on a terminal; never on stdout."""
-    monkeypatch.setattr("polhode.results.progress.PATIENCE", -1.0)
-    ph.solve(FREE, "imidm", dt=0.01, steps=1000)
-    assert capfd.readouterr() == ("", "")
-    ph.solve(FREE, "imidm", dt=0.01, steps=1000, progress=True)
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert "imidm" in err
-    assert "100%" in err

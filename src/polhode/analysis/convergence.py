@@ -136,10 +136,11 @@ def reference_solution(problem: Problem, t_end: float | None = None) -> Referenc
     from .reference import solution
 
     q, m, error = solution(problem, end)
+    (w, x, y, z), (a, b, c) = map(float, q), map(float, m)
     return Reference(
         t=float(end),
-        quaternion=tuple(float(x) for x in q),  # type: ignore[arg-type]
-        momentum=tuple(float(x) for x in m),  # type: ignore[arg-type]
+        quaternion=(w, x, y, z),
+        momentum=(a, b, c),
         error=float(error),
         source="Taylor series, computed for this run",
     )

@@ -8,7 +8,7 @@ from typing import Any
 from ..kernels.so3 import add, apply, cross, matrix, mul, unit
 from ..numbers.multiprecision import mp, number
 from ..physics.problem import Problem
-from ..symbolic.expression import Expr, lift, symbol
+from ..symbolic.expression import Expr, lift, symbol, symbols
 from ..taylor.graph import Plan, plan, substituted
 from ..taylor.interpreter import GUARD, _reach, _sum, expansion
 
@@ -20,15 +20,15 @@ def equations(problem: Problem) -> list[Expr]:
 
     Formulas of the symbols q0..q3, m0..m2, t, Jij (inverse inertia) and p0, p1, ... (parameters).
     """
-    q = tuple(symbol(f"q{i}") for i in range(4))
-    m = tuple(symbol(f"m{i}") for i in range(3))
+    q, m = symbols("q", 4), symbols("m", 3)
     known = _inverse_inertia(problem)
-    inverse = tuple(tuple(symbol(f"J{i}{j}") if f"J{i}{j}" in known else lift(0) for j in range(3)) for i in range(3))
-    omega = apply(inverse, m)  # type: ignore[arg-type]
-    turning = tuple(x / 2 for x in mul(q, (0, *omega)))  # type: ignore[arg-type]
-    change = cross(m, omega)  # type: ignore[arg-type]
+    names = [[f"J{i}{j}" for j in range(3)] for i in range(3)]
+    inverse: Any = [[symbol(name) if name in known else lift(0) for name in row] for row in names]
+    omega = apply(inverse, m)
+    turning = tuple(x / 2 for x in mul(q, (0, *omega)))
+    change = cross(m, omega)
     if problem.field is not None:
-        R = matrix(q)  # type: ignore[arg-type]
+        R = matrix(q)
         meaning = {"t": symbol("t")} | {f"R{i}{j}": R[i][j] for i in range(3) for j in range(3)}
         meaning |= {f"w{i}": omega[i] for i in range(3)}
         meaning |= {f"p{i}": symbol(f"p{i}") for i in range(len(problem.field.parameters))}

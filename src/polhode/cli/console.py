@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
 import typer
 
@@ -25,7 +25,8 @@ from ..results.plain_data import plain
 if TYPE_CHECKING:
     from rich.console import Console
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 FRAMED = shutil.get_terminal_size().columns >= 60
 """Smallest screen width for framed help; on a narrower screen it would cut off option names."""
@@ -61,11 +62,11 @@ def stop(message: object, code: int) -> typer.Exit:
     return typer.Exit(code)
 
 
-def guarded(command: Command) -> Command:
+def guarded(command: Callable[Given, Result]) -> Callable[Given, Result]:
     """Report user errors with a message and an exit code instead of a traceback."""
 
     @functools.wraps(command)
-    def run(*args: Any, **named: Any) -> Any:
+    def run(*args: Given.args, **named: Given.kwargs) -> Result:
         try:
             with plain_warnings():
                 return command(*args, **named)
@@ -81,7 +82,7 @@ def guarded(command: Command) -> Command:
         except KeyboardInterrupt:
             raise stop("interrupted", INTERRUPTED) from None
 
-    return run  # type: ignore[return-value]
+    return run
 
 
 def examples(*lines: str) -> str:

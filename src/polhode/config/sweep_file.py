@@ -99,6 +99,7 @@ class RunPart(Strict):
     steps: Whole | None = optional("a whole number of at least 1: the number of steps", 1000)
     t_end: float | None = optional("a number: the end time; one before t0 runs backwards in time", 20.0)
     every: Whole | None = optional("a whole number k of at least 1: record every k-th state", 100)
+    # mypy knows no names that are computed; pydantic does
     statistics: list[Literal[tuple(WORDS)]] | None = Field(  # type: ignore[valid-type]
         None,
         min_length=1,

@@ -33,13 +33,16 @@ def held_step(step: Step, place: Callable[..., Any], later: Callable[..., Any] |
         new, residual = step(h, t, (y[0], y[1]), place(system, y[2], t), torque)
         return (new[0], new[1], y[2]), residual
 
+    if later is None:
+        return constant
+
     @kernel
     def changing(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
         here = place(system, y[2], t)
         new, residual = step(h, t, (y[0], y[1]), here, torque)
-        return (new[0], new[1], later(h, here[2])), residual  # type: ignore[misc]
+        return (new[0], new[1], later(h, here[2])), residual
 
-    return constant if later is None else changing
+    return changing
 
 
 def _until_break(count: int) -> Callable[..., Any]:
@@ -149,23 +152,27 @@ def held_adaptively(
         new, step, proposal, fine = controlled_step(t, (y[0], y[1]), proposal, left, here, tolerance, order)
         return (new[0], new[1], y[2]), step, proposal, fine
 
+    if later is None:
+        return constant
+
     @kernel
     def changing(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
         here = place(system, y[2], t)
         new, step, proposal, fine = controlled_step(t, (y[0], y[1]), proposal, left, here, tolerance, order)
-        return (new[0], new[1], later(step, here[2])), step, proposal, fine  # type: ignore[misc]
+        return (new[0], new[1], later(step, here[2])), step, proposal, fine
+
+    if breaks is None:
+        return changing
 
     @kernel
     def broken(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
         here = place(system, y[2], t)
-        ahead = until(left, breaks(here[2]))  # type: ignore[misc]
+        ahead = until(left, breaks(here[2]))
         new, step, proposal, fine = controlled_step(t, (y[0], y[1]), proposal, ahead, here, tolerance, order)
         made = where(step >= WHOLE * ahead, ahead, step)
-        return (new[0], new[1], later(made, here[2])), step, proposal, fine  # type: ignore[misc]
+        return (new[0], new[1], later(made, here[2])), step, proposal, fine
 
-    if later is None:
-        return constant
-    return changing if breaks is None else broken
+    return broken
 
 
 def sampling_adaptively(

@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import InputError
 from ..kernels.loops import Step
 from ..kernels.solvers import PATIENCE, STALL
-from ..methods.record import Build, Method
+from ..methods.record import Method
 from ..methods.registry import Methods
 from ..methods.tables.butcher import Tableau, tableaus
 from ..numbers.exact import converted
@@ -86,8 +86,7 @@ def declared(build: Callable[[Setting], Step], **declared: Any) -> Method:
         "conserves": frozenset(),
         "needs": "velocity",
     }  # fmt: skip
-    builder: Build = build  # type: ignore[assignment]
-    return Method(build=builder, **(shared | declared))
+    return Method(build=build, **(shared | declared))
 
 
 def guarded(step: Callable[..., Any], setting: Setting) -> Step:
@@ -161,13 +160,18 @@ def runge_kutta(tableau: Tableau, point: Callable[..., Any], setting: Setting) -
                 K.extend(sweep(K))
                 continue
             guess = value(t, setting.parts(y))
-            found, residual = fixed_point(lambda X, K=K, sweep=sweep: sweep([*K, *X]), [guess] * len(block), numbers, h)  # type: ignore[misc]
+            found, residual = fixed_point(functools.partial(_after, sweep, K), [guess] * len(block), numbers, h)
             if residual > 0:
                 return y, residual
             K.extend(found)
         return point(setting, value, y, h, b, K, None)[0], 0
 
     return guarded(step, setting)
+
+
+def _after(sweep: Callable[[list[Matrix]], list[Matrix]], K: list[Matrix], X: list[Matrix]) -> list[Matrix]:
+    """Slopes of a block of stages, from those of the blocks before and a guess X."""
+    return sweep([*K, *X])
 
 
 def _swept(

@@ -77,9 +77,10 @@ class Group:
 
     def entries(self, coordinates: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Entries of a velocity, row by row: real and imaginary parts (none for real matrices), for any numbers."""
-        return tuple(  # type: ignore[return-value]
+        real, imag = (
             [_combined(coordinates, column) for column in zip(*part, strict=True)] for part in (self.real, self.imag)
         )
+        return real, imag
 
     def hat(self, coordinates: Any) -> Matrix:
         """Return the velocity with these coordinates."""

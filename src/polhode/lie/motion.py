@@ -105,7 +105,7 @@ def solve(
         first = place.element(y0, numbers)
         formula = Formula(place, W, trivialised, start.t0, first.astype(complex if place.is_complex else float))
         setting = Setting(place, numbers, formula)
-        advance = stepping(chosen.build(setting), no_torque, _state_space(setting))  # type: ignore[arg-type]
+        advance = stepping(chosen.build(setting), no_torque, _state_space(setting))
     width = place.size**2 * (2 if place.is_complex else 1)
     dtype = object if numbers.digits else float
     run = Engine(

@@ -8,7 +8,7 @@ are built in `physics/queries.py`.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from ..errors import InputError
 
@@ -90,7 +90,7 @@ class Together(FieldQuery):
         return self.queries
 
     @property
-    def values_only(self) -> bool:  # type: ignore[override]
+    def values_only(self) -> bool:  # type: ignore[override]  # of single queries it is a constant
         """Is this true of all of them."""
         return all(query.values_only for query in self.queries)
 
@@ -198,8 +198,8 @@ class HeatBath(FieldQuery):
 
     values_only = True
     arguments = ("h",)
-    shape = (NUMBER, VECTOR, VECTOR, NUMBER, NUMBER, NUMBER)
-    counters = (3, 4, 5)
+    shape: ClassVar[tuple[str, ...]] = (NUMBER, VECTOR, VECTOR, NUMBER, NUMBER, NUMBER)
+    counters: ClassVar[tuple[int, ...]] = (3, 4, 5)
     """Places of the parts that are whole numbers."""
 
     def __str__(self) -> str:
@@ -210,7 +210,7 @@ class HeatBath(FieldQuery):
 class MeanFriction(HeatBath):
     """The heat bath without the friction between two axes: (kT, G, seed, body, first)."""
 
-    shape = (NUMBER, VECTOR, NUMBER, NUMBER, NUMBER)  # type: ignore[assignment]
+    shape = (NUMBER, VECTOR, NUMBER, NUMBER, NUMBER)
     counters = (2, 3, 4)
 
     def __str__(self) -> str:

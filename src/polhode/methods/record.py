@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 from ..kernels.loops import Step
 from .queries import TORQUE, FieldQuery
 
-Build = Callable[[Callable[[Any], Any]], Step]
+Build = Callable[[Any], Step]
+"""Makes the step for a number type; in `lie` and `ndim`, for what stands there in its place."""
 
 NEEDS = ("free", "potential", "attitude", "velocity")
 """Kinds of field, each including those before it: none, U(R), T(t, R), T(t, R, omega)."""

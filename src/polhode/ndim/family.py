@@ -24,7 +24,7 @@ import scipy.optimize
 
 from ..errors import InputError
 from ..kernels.loops import Step
-from ..methods.record import Build, Method
+from ..methods.record import Method
 from ..methods.registry import Methods
 from . import linear
 from .body import WORDS, Body, momentum_of
@@ -76,8 +76,7 @@ def declared(build: Callable[[Body], Step], *, bounded: float | None = None, **d
         "order_free": declared["order"], "implicit": True, "torque_evals": 0, "needs": "free", "family": TAG,
         "doc": build.__doc__ or "",
     }  # fmt: skip
-    builder: Build = build  # type: ignore[assignment]
-    return Method(build=builder, **(shared | declared))
+    return Method(build=build, **(shared | declared))
 
 
 # --- Moser-Veselov ----------------------------------------------------------------------------------
@@ -334,7 +333,7 @@ def yoshida4(method: str | Method) -> Method:
     inner = _inner("yoshida4", method)
 
     def build(body: Body) -> Step:
-        part, steps = inner.build(body), triple_jump(body.number)  # type: ignore[arg-type]
+        part, steps = inner.build(body), triple_jump(body.number)
 
         def step(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
             worst = 0.0
@@ -364,7 +363,7 @@ def strang(method: str | Method) -> Method:
         raise InputError(f"strang takes a free method for N-dimensional bodies; got {inner.name}")
 
     def build(body: Body) -> Step:
-        drift = inner.build(body)  # type: ignore[arg-type]
+        drift = inner.build(body)
 
         def step(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
             M, X = y

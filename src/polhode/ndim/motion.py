@@ -171,7 +171,7 @@ def solve(
         if digits:
             y = (precise(y[0]), orthogonalised(precise(y[1])))
         torque = acting.torque(own.number) if acting else (lambda X: 0 * X)
-        advance = stepping(chosen.build(own), torque, STATE_SPACE)  # type: ignore[arg-type]
+        advance = stepping(chosen.build(own), torque, STATE_SPACE)
     run = Engine(
         advance, y, own, numbers.number, lambda k: np.empty((k, 2 * body.n, body.n), dtype=dtype), True, numbers.digits,
         plain=True,

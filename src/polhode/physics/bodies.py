@@ -12,10 +12,11 @@ from ..errors import InputError
 from ..kernels.so3 import matrix, rotate, unrotate
 from ..numbers import floats
 from ..numbers.arrays import components
-from .body import TOLERANCE, Body
+from .body import Body
 from .fields import Field
 from .fields.parameters import like
 from .fields.varying_inertia import VaryingField
+from .inertia_tensor import TOLERANCE
 
 NO_VALUES = np.empty((1, 0))
 """Parameter array for bodies without a field."""

@@ -4,37 +4,26 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import warnings
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, ResultWarning
+from ..errors import InputError
 from ..kernels.so3 import matrix
+from .inertia_tensor import (
+    TOLERANCE,
+    Principal,
+    checked_moments,
+    in_principal_axes,
+    of_squares,
+    parallel,
+    principal_axes,
+    tensor_of,
+    tidied,
+)
 from .shapes import SOLIDS, Shape
-from .validate import attitude_quaternion, positive, quaternion_of, real_array, vector
-
-TOLERANCE = 1e-12
-"""Differences below this, relative to the largest moment, count as zero."""
-
-SMALLEST, LARGEST = 1e-100, 1e100
-"""Allowed range of the largest moment: squares and products of momenta then stay within the range of doubles."""
-
-
-class Principal(NamedTuple):
-    """Data of a body in its principal axes, as plain floats."""
-
-    moments: tuple[float, float, float]
-    inverse: tuple[float, float, float]
-    """1/I_i; zero for the axis of a linear body, about which it does not rotate."""
-    to_body: tuple[float, ...]
-    """Quaternion from principal to user axes; empty if they are the same."""
-    axes: Any
-    """Rows of the matrix whose columns are the principal axes; None if they are the user's axes."""
-    linear_axis: int | None
-    tensor: tuple[tuple[float, ...], ...]
-    """Rows of the inertia tensor, in the user's axes."""
+from .validate import attitude_quaternion, positive, real_array, vector
 
 
 class Body:
@@ -77,9 +66,9 @@ class Body:
     ) -> None:
         if not (physical is None or isinstance(physical, bool)):
             raise InputError(f"physical must be True, False or None; got {physical!r}", "physical")
-        tensor = _tensor(inertia)
-        moments, axes = _principal(tensor)
-        moments = _checked_moments(moments, physical)
+        tensor = tensor_of(inertia)
+        moments, axes = principal_axes(tensor)
+        moments = checked_moments(moments, physical)
         if (moments == 0).any():
             tensor = axes * moments @ axes.T
         self.inertia = tensor
@@ -184,10 +173,10 @@ class Body:
         mass = float(weights.sum())
         centre = weights @ points / mass
         arms = points - centre
-        tensor = _of_squares(np.einsum("n,ni,nj->ij", weights, arms, arms))
+        tensor = of_squares(np.einsum("n,ni,nj->ij", weights, arms, arms))
         if not np.abs(tensor).max() > TOLERANCE * mass * np.abs(points).max() ** 2:
             raise InputError("all points coincide; a body needs at least two different points")
-        return cls(_tidied(tensor), mass=mass, centre=centre, shapes=[Shape("points", vertices=points)])
+        return cls(tidied(tensor), mass=mass, centre=centre, shapes=[Shape("points", vertices=points)])
 
     @classmethod
     def from_mesh(cls, path: Any, *, mass: float | None = None, density: float | None = None, unit: str = "m") -> Body:
@@ -202,7 +191,7 @@ class Body:
         volume, centre, second = surface.integrals()
         mass = _one_of(mass, density, volume)
         shape = Shape("mesh", vertices=surface.vertices, faces=surface.faces)
-        return cls(_tidied(_of_squares(second * (mass / volume))), mass=mass, centre=centre, shapes=[shape])
+        return cls(tidied(of_squares(second * (mass / volume))), mass=mass, centre=centre, shapes=[shape])
 
     @classmethod
     def from_urdf(cls, path: Any, link: str | None = None) -> Body:
@@ -236,7 +225,7 @@ class Body:
 
     @classmethod
     def _of_inertial(cls, found: Any) -> Body:
-        return cls(_tidied(found.turned), mass=found.mass, centre=found.centre)
+        return cls(tidied(found.turned), mass=found.mass, centre=found.centre)
 
     @classmethod
     def from_shape(cls, name: str, **sizes: Any) -> Body:
@@ -291,7 +280,7 @@ class Body:
         """
         R: np.ndarray = np.array(matrix(attitude_quaternion(rotation)))
         return self._with(
-            _tidied(R @ self.inertia @ R.T),
+            tidied(R @ self.inertia @ R.T),
             centre=R @ self.centre,
             pivot=R @ self.pivot,
             shapes=[s.turned(R) for s in self.shapes],
@@ -312,7 +301,7 @@ class Body:
     def about(self, pivot: Any) -> Body:
         """The body with another pivot; its inertia follows from the parallel axis theorem."""
         point = vector("pivot", pivot)
-        return self._with(_tidied(self.central + parallel(self._matter(), point - self.centre)), pivot=point)
+        return self._with(tidied(self.central + parallel(self._matter(), point - self.centre)), pivot=point)
 
     def scaled(self, mass: float) -> Body:
         """The body with another mass: its density is multiplied by a constant."""
@@ -341,7 +330,7 @@ class Body:
         tensor = self.central + sign * other.central
         tensor = tensor + parallel(m1 * m2 / mass, other.centre - self.centre)
         shapes = [*self.shapes, *(s if sign > 0 else s.removed() for s in other.shapes)]
-        return Body(_tidied(tensor), mass=mass, centre=centre, shapes=shapes)
+        return Body(tidied(tensor), mass=mass, centre=centre, shapes=shapes)
 
     def _with(self, inertia: Any, **changes: Any) -> Body:
         current = {"mass": self.mass, "centre": self.centre, "pivot": self.pivot, "shapes": self.shapes}
@@ -367,7 +356,7 @@ class Body:
         if kept and kept[0] is self.inertia and kept[1] is self.moments and kept[2] is self.axes:
             return kept[3]
         own = self.inertia, self.moments, self.axes
-        self._derived = (*own, _in_principal_axes(*own))
+        self._derived = (*own, in_principal_axes(*own))
         return self._derived[3]
 
     @property
@@ -426,22 +415,6 @@ def shape_sizes(name: str) -> list[str]:
     return [parameter.name for parameter in parameters if parameter.kind is parameter.POSITIONAL_OR_KEYWORD]
 
 
-def parallel(mass: float, arm: np.ndarray) -> np.ndarray:
-    """Parallel axis theorem: the inertia added about a point d away from the centre of mass, m (d^2 1 - d d^T)."""
-    return _of_squares(mass * np.outer(arm, arm))
-
-
-def _of_squares(second: np.ndarray) -> np.ndarray:
-    """The inertia tensor tr(S) 1 - S of the second moments S = integral of r r^T dm."""
-    return np.asarray(np.trace(second) * np.eye(3) - second)
-
-
-def _tidied(tensor: np.ndarray) -> np.ndarray:
-    """The tensor with products of inertia at round-off level set to zero."""
-    small = TOLERANCE * np.abs(tensor).max()
-    return np.where((np.abs(tensor) <= small) & ~np.eye(3, dtype=bool), 0.0, tensor)
-
-
 def _shapes(value: Any) -> tuple[Shape, ...]:
     shapes = tuple(value) if isinstance(value, Iterable) and not isinstance(value, np.ndarray) else (value,)
     for one in shapes:
@@ -457,75 +430,3 @@ def _one_of(mass: float | None, density: float | None, volume: float | None) -> 
     if density is not None and volume is not None:
         return positive("density", density) * volume
     return 1.0 if mass is None else positive("mass", mass)
-
-
-def _tensor(inertia: Any) -> np.ndarray:
-    """The inertia tensor, exactly symmetric."""
-    expected = "inertia must be three moments or a symmetric 3x3 tensor of numbers"
-    array = real_array(inertia, expected, key="inertia")
-    if array.shape not in ((3,), (3, 3)):
-        raise InputError(f"{expected}; got {f'shape {array.shape}' if array.shape else repr(inertia)}", "inertia")
-    if not np.isfinite(array).all():
-        raise InputError(f"inertia must be finite; got {array.tolist()}", "inertia")
-    tensor = np.diag(array) if array.shape == (3,) else array
-    gaps = np.abs(tensor / 2 - tensor.T / 2) * 2
-    if gaps.max() > TOLERANCE * np.abs(tensor).max():
-        i, j = np.unravel_index(gaps.argmax(), (3, 3))
-        raise InputError(
-            f"the inertia tensor must be symmetric; entries [{i}, {j}] and [{j}, {i}] differ by {gaps.max():.3g}",
-            "inertia",
-        )
-    return np.asarray(tensor / 2 + tensor.T / 2)
-
-
-def _principal(tensor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Principal moments, and the rotation whose columns are the principal axes."""
-    if not (tensor - np.diag(np.diag(tensor))).any():
-        return np.diag(tensor).copy(), np.eye(3)
-    moments, axes = np.linalg.eigh(tensor)
-    axes[:, 2] *= np.sign(np.linalg.det(axes))
-    return moments, axes
-
-
-def _in_principal_axes(tensor: np.ndarray, moments: np.ndarray, axes: np.ndarray) -> Principal:
-    I1, I2, I3 = moments.tolist()
-    turned = not np.array_equal(axes, np.eye(3))
-    zero = np.flatnonzero(moments == 0)
-    return Principal(
-        (I1, I2, I3),
-        tuple(1 / x if x > 0 else 0.0 for x in (I1, I2, I3)),  # type: ignore[arg-type]
-        quaternion_of(axes.tolist()) if turned else (),
-        tuple(map(tuple, axes.tolist())) if turned else None,
-        int(zero[0]) if zero.size else None,
-        tuple(map(tuple, tensor.tolist())),
-    )
-
-
-def _checked_moments(moments: np.ndarray, physical: bool | None) -> np.ndarray:
-    """Check that the moments belong to a body (as far as `physical` asks); a linear body gets exactly (0, I, I)."""
-    scale = float(np.abs(moments).max())
-    if scale == 0:
-        raise InputError("the moments of inertia are all zero; a body needs at least two positive moments", "inertia")
-    if not SMALLEST <= scale <= LARGEST:
-        raise InputError(
-            f"the largest moment of inertia must lie between {SMALLEST:g} and {LARGEST:g}; got {scale:g}, "
-            f"so choose another unit",
-            "inertia",
-        )
-    moments = np.where(np.abs(moments) <= TOLERANCE * scale, 0.0, moments)
-    if (moments < 0).any():
-        raise InputError(f"principal moments of inertia must not be negative; got {moments.tolist()}", "inertia")
-    largest = int(moments.argmax())
-    excess = 2 * moments[largest] - moments.sum()
-    if excess > TOLERANCE * scale:
-        others = " and ".join(f"{m:g}" for i, m in enumerate(moments) if i != largest)
-        fault = (
-            f"{moments[largest]:g} exceeds the sum of {others} by {excess:.3g} ({100 * excess / scale:.3g} %), which "
-            f"no mass distribution allows"
-        )
-        if physical or (moments == 0).any():
-            remedy = "" if (moments == 0).any() else "ph.Body(..., physical=False) accepts them for Euler's equations"
-            raise InputError(f"moments of inertia must satisfy the triangle inequality: {fault}", "inertia", remedy)
-        if physical is False:
-            warnings.warn(f"unphysical moments of inertia: {fault}", ResultWarning, stacklevel=3)
-    return np.where(moments > 0, moments.sum() / 2, 0.0) if (moments == 0).any() else moments

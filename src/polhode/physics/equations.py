@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import Any
 
 from ..kernels.so3 import along, conj, cross, dot, matrix, mul, rotate, times, unrotate
-from ..symbolic.expression import Expr, lift, symbol
+from ..symbolic.expression import Expr, lift, symbols
 from ..taylor.graph import substituted
 from ..taylor.writer import NOTHING
 from .fields import Field
@@ -27,12 +27,8 @@ from .fields import Field
 Graph = Any
 
 
-def _symbols(letter: str, count: int) -> tuple[Expr, ...]:
-    return tuple(symbol(f"{letter}{i}") for i in range(count))
-
-
 Q, W, Y, INERTIA, INVERSE, OWN, LEAD = (
-    _symbols(letter, count) for letter, count in (("q", 4), ("w", 3), ("Y", 3), ("I", 3), ("J", 3), ("o", 4), ("l", 3))
+    symbols(letter, count) for letter, count in (("q", 4), ("w", 3), ("Y", 3), ("I", 3), ("J", 3), ("o", 4), ("l", 3))
 )
 PARAMETERS = "t, q, w, system"
 """First arguments of the kernel that fills the workspace with coefficients; workspace and order follow."""
@@ -52,7 +48,7 @@ def starts(parameters: int) -> dict[str, str]:
 
 def in_principal_axes(formulas: tuple[Expr, ...], has_principal_rotation: bool) -> list[Expr]:
     """Convert formulas of t, R, w, p in the user's axes to formulas of t, q, w, p in principal axes."""
-    q, w = (mul(Q, conj(OWN)), rotate(OWN, W)) if has_principal_rotation else (Q, W)  # type: ignore[arg-type]
+    q, w = (mul(Q, conj(OWN)), rotate(OWN, W)) if has_principal_rotation else (Q, W)
     R = _rotation(q)
     meaning = {f"R{i}{j}": R[i][j] for i in range(3) for j in range(3)} | {f"w{i}": w[i] for i in range(3)}
     return substituted(formulas, meaning)
@@ -76,7 +72,7 @@ def torque_of(field: Field | None, has_principal_rotation: bool) -> tuple[Expr, 
     if field is None:
         return None
     a, b, c = in_principal_axes(field.graph[0], has_principal_rotation)
-    return unrotate(OWN, (a, b, c)) if has_principal_rotation else (a, b, c)  # type: ignore[arg-type]
+    return unrotate(OWN, (a, b, c)) if has_principal_rotation else (a, b, c)
 
 
 def spinning(torque: tuple[Expr, Expr, Expr] | None) -> dict[str, Expr]:
@@ -110,13 +106,13 @@ def _halved(*rates: Expr) -> dict[str, Expr]:
 
 def averaging(order: int) -> dict[str, Expr]:
     """The rates of Y, for a series up to this order."""
-    first = cross(Y, W)  # type: ignore[arg-type]
-    rates = along(W, Fraction(1, 2), first)  # type: ignore[arg-type]
+    first = cross(Y, W)
+    rates = along(W, Fraction(1, 2), first)
     if order > 3:  # |Y| ~ s and Y x w ~ s^2: the last term is of the third order in s
-        square, c = dot(Y, Y), lift(0)  # type: ignore[arg-type]
+        square, c = dot(Y, Y), lift(0)
         for coefficient in reversed(_mean_coefficients((order - 4) // 2)):
             c = c * square + coefficient
-        rates = along(rates, c, cross(Y, first))  # type: ignore[arg-type]
+        rates = along(rates, c, cross(Y, first))
     return {f"Y{i}": x for i, x in enumerate(rates)}
 
 
@@ -131,4 +127,4 @@ def _mean_coefficients(degree: int) -> tuple[Fraction, ...]:
 
 def working(torque: tuple[Expr, Expr, Expr]) -> dict[str, Expr]:
     """The rate of sum lead_i Pi_i^2 due to a torque."""
-    return {"E": 2 * dot(times(LEAD, times(INERTIA, W)), torque)}  # type: ignore[arg-type]
+    return {"E": 2 * dot(times(LEAD, times(INERTIA, W)), torque)}

@@ -12,12 +12,13 @@ import numpy as np
 from ..errors import InputError
 from ..kernels.so3 import apply, apply_transposed, conj, matrix, mul, rotate, times, unit, unrotate
 from ..numbers import floats
-from .body import TOLERANCE, Body
+from .body import Body
 from .fields import Field, FieldTemplate
 from .fields.kernels import formula_kernel
 from .fields.states import coupled_text, places
 from .fields.template import unbound
 from .fields.varying_inertia import VaryingField
+from .inertia_tensor import TOLERANCE
 from .validate import (  # noqa: F401 - imported from here by other modules
     ROTATION_TOLERANCE,
     finite_number,

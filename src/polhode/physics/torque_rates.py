@@ -20,11 +20,12 @@ from typing import Any
 from ..kernels.so3 import add, apply, cross, scale
 from ..kernels.unroll import unrolled_kernel
 from ..numbers.dispatch import kernel
-from ..symbolic.expression import LOOK_UPS, Expr, Exprs, lift, ordered, source, symbol
+from ..symbolic.expression import LOOK_UPS, Expr, Exprs, lift, ordered, source, symbol, symbols
 from ..taylor.graph import LOGIC, slopes
 from .axes import axes
 from .fields import Field
 from .fields.kernels import formula_kernel
+from .fields.torque_formulas import attitude_symbols
 from .fields.trace import once_for_formula
 
 Vector = tuple[Expr, Expr, Expr]
@@ -47,14 +48,14 @@ class Motion:
     def row(self, i: int, k: int) -> Any:
         """Row i of R, from R' = R hat(omega): row' = row x omega."""
         if k == 0:
-            return tuple(symbol(f"R{i}{j}") for j in range(3))
+            return attitude_symbols()[i]
         return scale(lift(1) / k, self._product(k - 1, functools.partial(self.row, i)))
 
     @functools.cache  # noqa: B019 - lives as long as one derivation
     def momentum(self, k: int) -> Any:
         """Pi, from Pi' = Pi x omega + T."""
         if k == 0:
-            return tuple(symbol(f"m{j}") for j in range(3))
+            return symbols("m", 3)
         return scale(lift(1) / k, add(self._product(k - 1, self.momentum), self.vector(self.force, k - 1)))
 
     def velocity(self, k: int) -> Any:
@@ -114,11 +115,11 @@ def derivatives(field: Field, count: int, has_principal_rotation: bool) -> list[
     """f_0, ..., f_count in the user's axes, as formulas of t, R, m, p and s, the inverse inertia."""
     motion = Motion(field, has_principal_rotation)
     if field.template.frame == "space":
-        columns = [tuple(symbol(f"R{i}{j}") for i in range(3)) for j in range(3)]
+        columns: Any = tuple(zip(*attitude_symbols(), strict=True))
         in_user_axes = []
         for n in range(count + 1):
             rate = scale(math.factorial(n), motion.vector(field.written, n))
-            in_user_axes.append(apply((columns[0], columns[1], columns[2]), rate))  # type: ignore[arg-type]
+            in_user_axes.append(apply(columns, rate))
         return in_user_axes
     series = [motion.vector(motion.force, k) for k in range(count + 1)]
     rates = []

@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -14,7 +14,8 @@ from ..errors import InputError
 from ..results.store.atomic import place_for
 
 Picture = tuple[Any, Any]
-Drawing = TypeVar("Drawing", bound=Callable[..., Any])
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 STYLE = {
     "font.size": 9,
@@ -45,17 +46,17 @@ SMALLEST = 1e-17
 """Changes below this are drawn at this value: a logarithmic axis has no zero."""
 
 
-def styled(draw: Drawing) -> Drawing:
+def styled(draw: Callable[Given, Result]) -> Callable[Given, Result]:
     """Draw in the common style without changing the user's settings."""
 
     @functools.wraps(draw)
-    def styled(*args: Any, **named: Any) -> Any:
+    def styled(*args: Given.args, **named: Given.kwargs) -> Result:
         import matplotlib
 
         with matplotlib.rc_context(STYLE):
             return draw(*args, **named)
 
-    return styled  # type: ignore[return-value]
+    return styled
 
 
 def axes_of(ax: Any, size: tuple[float, float] = (6.0, 3.4), projection: str | None = None) -> Picture:

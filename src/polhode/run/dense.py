@@ -12,10 +12,10 @@ from ..errors import InputError
 from ..kernels.so3 import mul, unrotate
 from ..methods import Method
 from ..numbers.precision import guarded, in_digits
-from ..physics.body import real_array
 from ..physics.fields.varying_inertia import VaryingField
 from ..physics.problem import Problem
 from ..physics.units import BACKWARD, NO_UNITS, ScaledRun, rescaled, units_of_steps
+from ..physics.validate import real_array
 from ..results import convert, observables
 from ..results.trajectory import INERTIA, PRIMARY, STATES, Trajectory
 from . import adaptive

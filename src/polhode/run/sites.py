@@ -19,8 +19,9 @@ from ..kernels.so3 import rotate
 from ..numbers.arrays import components
 from ..physics.array_arguments import finite_rows, target
 from ..physics.bodies import rows
-from ..physics.body import TOLERANCE, Body
+from ..physics.body import Body
 from ..physics.fields.decorators import check_frame
+from ..physics.inertia_tensor import TOLERANCE
 from ..physics.periodic_box import PeriodicBox
 from ..physics.validate import positive, real_array
 from .batch_stepper.arrays import check_apart, is_functional, is_on_gpu

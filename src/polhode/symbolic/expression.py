@@ -190,6 +190,11 @@ def symbol(name: str) -> Expr:
     return Expr.make("symbol", name)
 
 
+def symbols(letter: str, count: int) -> Any:
+    """The named inputs x0, x1, ... as a tuple. Its type is Any: those of vectors and quaternions have a length."""
+    return tuple(symbol(f"{letter}{i}") for i in range(count))
+
+
 def constant(name: str) -> Expr:
     """A constant known by name (pi, e), exact in every number type."""
     return Expr.make("named", name)

@@ -24,7 +24,7 @@ from ..run.failures import explain_in
 from ..run.fixed_step import RunState, solved
 from ..run.integrator import Engine
 from ..run.step_count import Interval, number_of_steps
-from ..symbolic.expression import compiled, gradient, lift, source, symbol
+from ..symbolic.expression import compiled, gradient, lift, source, symbol, symbols
 from ..symbolic.user_function import UserFunction, plain_function
 from .family import forced, methods
 from .tuples import Space, is_valid, same, write_row
@@ -150,7 +150,7 @@ class System:
         """Source and constants of the force."""
         outputs = self.force.outputs
         if self.force is self.potential:
-            u = _symbols(self.n)
+            u = symbols("u", self.n)
             outputs = [lift(0) - slope for slope in gradient(outputs[0], u)]
         return source("force_value", "t, u", _unpack(self.n), outputs)
 
@@ -237,10 +237,6 @@ def _tuples(array: np.ndarray) -> Any:
     return tuple(map(tuple, array.tolist())) if array.ndim == 2 else tuple(array.tolist())
 
 
-def _symbols(n: int) -> tuple[Any, ...]:
-    return tuple(symbol(f"u{i}") for i in range(n))
-
-
 def _unpack(n: int) -> dict[str, str]:
     return {"t": "t"} | {f"u{i}": f"u[{i}]" for i in range(n)}
 
@@ -257,8 +253,8 @@ class Formula:
         self.user = UserFunction(function, f"the {kind} {function.__name__}", count)
         self.arguments = self.user.positional("a function of u, or of u and t", 2)
         self.check(system.t0, system.u0, f"at the start (t = {system.t0:g})")
-        symbols = (_symbols(system.n), symbol("t"))[: self.arguments]
-        self.outputs = self.user.traced(symbols, lambda value: [lift(x) for x in ([value] if count is None else value)])
+        inputs = (symbols("u", system.n), symbol("t"))[: self.arguments]
+        self.outputs = self.user.traced(inputs, lambda value: [lift(x) for x in ([value] if count is None else value)])
 
     def check(self, t: float, u: tuple[float, ...], context: str) -> None:
         """Call the function once in plain Python and check its value."""

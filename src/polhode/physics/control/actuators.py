@@ -15,8 +15,7 @@ from ...errors import InputError
 from ...kernels.so3 import cross, scale, sub
 from ...numbers.primitives import exp, where
 from ...symbolic.user_function import UserFunction, plain_function
-from ..body import real_array
-from ..validate import finite_number
+from ..validate import finite_number, real_array
 
 UNLIMITED = 1e100
 """Value of a limit that does not limit."""

@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import InputError
 from ...kernels.so3 import add, cross, dot, scale, solve3, sub
 from ...numbers.user_math import sqrt, where
-from ...symbolic.expression import Expr, gradient, lift, symbol
+from ...symbolic.expression import Expr, gradient, lift, symbol, symbols
 from ..tables import FEW_ROWS, horner, interpolated, looked_up, piecewise, rows_of
 from ..validate import finite_number, real_array, vector
 from .decorators import check_frame, template_of, torque
@@ -231,9 +231,8 @@ class RotorField(Field):
     def graph(self) -> tuple[tuple[Expr, Expr, Expr], Expr | None]:
         """The torque on the body."""
         h = self.traced(lambda value: tuple(lift(x) for x in value))
-        rate = tuple(gradient(x, [symbol("t")])[0] for x in h)
-        turning = cross(h, tuple(symbol(f"w{i}") for i in range(3)))  # type: ignore[arg-type]
-        return sub(turning, rate), None  # type: ignore[arg-type]
+        rate: Any = tuple(gradient(x, [symbol("t")])[0] for x in h)
+        return sub(cross(h, symbols("w", 3)), rate), None
 
     @property
     def written(self) -> Any:

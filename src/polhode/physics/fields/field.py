@@ -22,22 +22,13 @@ from ...errors import InputError
 from ...numbers import floats
 from ...numbers.nested import nested
 from ...symbolic.discrete_gradient import discrete_gradient
-from ...symbolic.expression import (
-    Expr,
-    called,
-    lift,
-    opaque_calls,
-    ordered,
-    source,
-    symbol,
-    symbols_in,
-)
+from ...symbolic.expression import Expr, called, lift, opaque_calls, ordered, source, symbol, symbols, symbols_in
 from ...symbolic.formula import Formula, formula_of
 from ...symbolic.tracing import UntraceableError
 from .by_hand import compared, difference
 from .kernels import difference_kernel, formula_kernel, pair_kernel, torque_kernel
 from .parameters import changed, check_size, checked_value, leaves_of, like
-from .torque_formulas import attitude_symbols, in_body_frame, potential_torque, turning_torque, vector_symbols
+from .torque_formulas import attitude_symbols, in_body_frame, potential_torque, turning_torque
 from .trace import Trace, of_formula, once_for_formula
 from .untraced import FORMULA, PYTHON, Untraced, shape_of, untraced
 
@@ -325,14 +316,14 @@ class Field:
 
     def traced(self, read: Callable[[Any], Any], at: tuple[Any, Any, Any, Sequence[Any]] | None = None) -> Any:
         """`read` applied to the function's value on the symbols t, R, w, p, or on the four formulas `at`."""
-        momentum = vector_symbols("m")
+        momentum = symbols("m", 3)
         t, R, omega, values = self._symbols(at)
         return self.template.user.traced(self.arguments(t, R, omega, values, momentum), read)
 
     def _symbols(self, at: tuple[Any, Any, Any, Sequence[Any]] | None = None) -> tuple[Any, Any, Any, dict[str, Any]]:
         """Formulas for t, R, omega and the parameters by name: `at` if given, else their symbols."""
-        symbols = [symbol(f"p{self.first + i}") for i in range(len(self.parameters))]
-        t, R, omega, leaves = at or (symbol("t"), attitude_symbols(), vector_symbols("w"), symbols)
+        parameters = [symbol(f"p{self.first + i}") for i in range(len(self.parameters))]
+        t, R, omega, leaves = at or (symbol("t"), attitude_symbols(), symbols("w", 3), parameters)
         shaped, _ = like(tuple(self.values.values()), leaves)
         return t, R, omega, dict(zip(self.values, shaped, strict=True))
 
@@ -398,8 +389,8 @@ class Field:
         """
         unpack = {f"R{i}{j}": f"R[{i}][{j}]" for i in range(3) for j in range(3)}
         unpack |= {f"p{i}": f"p[{i}]" for i in range(len(self.parameters))} | {f"s{i}": f"s[{i}]" for i in range(6)}
-        R = tuple(tuple(symbol(f"R{i}{j}") for j in range(3)) for i in range(3))
-        (a, b, c), s = self.graph[0], [symbol(f"s{i}") for i in range(6)]
+        R = attitude_symbols()
+        (a, b, c), s = self.graph[0], symbols("s", 6)
         V = s[0] * a * a + s[1] * b * b + s[2] * c * c
         if has_principal_rotation:
             V = s[0] * a * a + s[3] * b * b + s[5] * c * c + 2 * (s[1] * a * b + s[2] * a * c + s[4] * b * c)

@@ -15,7 +15,7 @@ import numpy as np
 from ..._memo import MADE
 from ...errors import InputError
 from ...numbers.nested import nested
-from ...symbolic.expression import symbol
+from ...symbolic.expression import symbol, symbols
 from ...symbolic.formula import Formula
 from ...symbolic.rows import Rows, Trial
 from ...symbolic.surroundings import Surroundings
@@ -23,7 +23,7 @@ from ...symbolic.tracing import sums_over_rows
 from ...symbolic.user_function import UserFunction
 from .field import Field
 from .parameters import checked_value
-from .torque_formulas import attitude_symbols, vector_symbols
+from .torque_formulas import attitude_symbols
 from .trace import Trace
 from .untraced import shape_of
 
@@ -128,7 +128,7 @@ class FieldTemplate:
         one = symbol("p0")
         trial = {name: Trial.of(one, shape) if shape else one for name, shape in shapes.items()}
         state: dict[str, Any] = {"t": symbol("t"), "R": attitude_symbols()}
-        state |= {"omega": vector_symbols("w"), "momentum": vector_symbols("m")}
+        state |= {"omega": symbols("w", 3), "momentum": symbols("m", 3)}
         with contextlib.suppress(InputError):
             self.user.traced({name: nested(state[name]) for name in self.state_used} | trial, lambda value: value)
         return frozenset(name for name, part in trial.items() if isinstance(part, Trial) and part.is_summed)

@@ -21,11 +21,6 @@ def attitude_symbols(letter: str = "R") -> Any:
     return tuple(tuple(symbol(f"{letter}{i}{j}") for j in range(3)) for i in range(3))
 
 
-def vector_symbols(letter: str) -> tuple[Expr, ...]:
-    """The components w0, w1, w2 of a vector as symbols."""
-    return tuple(symbol(f"{letter}{i}") for i in range(3))
-
-
 def potential_torque(U: Expr, R: Any) -> tuple[Expr, Expr, Expr]:
     """-rot(R^T dU/dR)."""
     return turning_torque(gradient(U, [R[i][j] for i in range(3) for j in range(3)]), R)

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from ...kernels.so3 import cross, dot, times
-from ...symbolic.expression import Expr, gradient, lift, symbol
+from ...symbolic.expression import Expr, gradient, lift, symbol, symbols
 from .field import Field
 from .parameters import changed
 from .states import StatesField, StatesTemplate
@@ -140,7 +140,7 @@ class VariationField(StatesField):
 
 def _rates(torque: Sequence[Expr], found: dict[str, list[Expr]]) -> list[Expr]:
     """Rates of the states, in their order."""
-    w: Any = tuple(symbol(f"w{i}") for i in range(3))
+    w = symbols("w", 3)
     inertia, inverse = found["inertia"], found["inverse"]
     d: Any = tuple(found[STATE][:3])
     e: Any = tuple(found[STATE][3:6])

@@ -25,7 +25,7 @@ import numpy as np
 
 from ...kernels.so3 import apply, cross, dot, solve3, sub
 from ...numbers import arrays, floats  # noqa: F401 - arrays: tensors are evaluated at many times at once
-from ...symbolic.expression import Expr, gradient, lift, source, symbol
+from ...symbolic.expression import Expr, gradient, lift, source, symbol, symbols
 from .field import Field
 from .kernels import formula_kernel
 from .parameters import leaves_of
@@ -36,7 +36,7 @@ from .trace import Trace, of_formula
 CARRIED = "carried"
 """The value of `leaving` for matter that leaves with the velocity of its place in the body: J = -I' omega."""
 
-OMEGA: Any = tuple(symbol(f"w{i}") for i in range(3))
+OMEGA = symbols("w", 3)
 
 
 @states(work=0.0)

@@ -26,7 +26,7 @@ from ...numbers.arrays import relative
 from ...numbers.dispatch import NO_FMA, kernel, no_fma
 from ...numbers.primitives import where
 from ...numbers.types import Number
-from ...symbolic.expression import Expr, compiled, lift, source, symbol, symbols_in
+from ...symbolic.expression import Expr, compiled, lift, source, symbol, symbols, symbols_in
 from ..fields import Field, FieldTemplate
 from ..fields.decorators import template_of
 from ..fields.parameters import leaves_of
@@ -122,17 +122,13 @@ CHAOS_WORDS: dict[str, Callable[[_Formulas], Iterable[Expr]]] = {
 ALL_WORDS = WORDS | CHAOS_WORDS
 
 
-def _symbols(name: str, count: int) -> Any:
-    return tuple(symbol(f"{name}{i}") for i in range(count))
-
-
 def _formulas(model: Problem) -> _Formulas:
-    q, m, inverse, z = _symbols("q", 4), _symbols("m", 3), _symbols("s", 3), _symbols("z", WITH_CONSTANTS)
+    q, m, inverse, z = symbols("q", 4), symbols("m", 3), symbols("s", 3), symbols("z", WITH_CONSTANTS)
     w = times(inverse, m)
-    parameters = list(_symbols("p", len(model.field.parameters) if model.field is not None else 0))
+    parameters = list(symbols("p", len(model.field.parameters) if model.field is not None else 0))
     if not model.body.has_principal_rotation:
         return _Formulas(q, m, w, matrix(q), w, m, parameters, model.field, z)
-    a: Any = _symbols("a", 4)
+    a: Any = symbols("a", 4)
     return _Formulas(q, m, w, matrix(mul(q, conj(a))), rotate(a, w), rotate(a, m), parameters, model.field, z)
 
 

@@ -1,0 +1,187 @@
+"""What is accepted: end times, attitudes in single precision, flat, linear and thin bodies, and any scale."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+import polhode as ph
+from polhode.kernels.so3 import exp, matrix, mul
+from polhode.run.step_count import number_of_steps
+from python_loop import python_states
+
+pytestmark = pytest.mark.xdist_group("errors")
+
+BODY = ph.Body([1.0, 2.0, 2.5])
+
+
+def problem(**start: Any) -> ph.Problem:
+    return ph.Problem(BODY, **start)
+
+
+@ph.potential
+def spring(R, k):
+    return k * (1 - R[2][2]) / 2
+
+
+@pytest.mark.parametrize(
+    ("t0", "dt", "t_end"),
+    [(0.0, 0.1, 0.3), (0.0, 0.1, 1e6), (5.0, 1 / 3, 1005.0), (-2.0, 1e-3, 0.0), (0.0, 1e-9, 1.0), (1e6, 1e-2, 1e6 + 1)],
+)
+def test_whole_number_of_steps(t0: float, dt: float, t_end: float) -> None:
+    start = problem(omega=[1, 0, 0], t0=t0)
+    assert number_of_steps(start, dt, t_end, None) == round((t_end - t0) / dt)
+
+
+@pytest.mark.parametrize(
+    ("t0", "dt", "t_end"), [(0.0, 1 / 3, 1000.5), (7.0, 0.0123456789, 5e4), (-1.0, 1e-7, 3.00000005)]
+)
+def test_named_end_times_are_accepted(t0: float, dt: float, t_end: float) -> None:
+    """Whoever follows the advice of the message succeeds."""
+    start = problem(omega=[1, 0, 0], t0=t0)
+    with pytest.raises(ph.InputError, match="the nearest t_end are") as caught:
+        number_of_steps(start, dt, t_end, None)
+    low, high = (float(x) for x in re.findall(r"are (\S+) and (\S+)$", str(caught.value))[0])
+    assert low < t_end < high
+    counts = [number_of_steps(start, dt, x, None) for x in (low, high)]
+    assert counts[1] == counts[0] + 1
+
+
+def test_too_many_states_for_memory() -> None:
+    with pytest.raises(ph.InputError, match=r"^keeping 9e\+14 states needs about .* GB, and this machine has .* GB; "
+                                            r"keep fewer with every, or write to a file with out$"):  # fmt: skip
+        ph.solve(problem(omega=[1.0, 0.1, 0.2]), "imidm", dt=0.01, steps=9 * 10**14)
+
+
+def test_single_precision_attitudes_are_made_rotations() -> None:
+    R = Rotation.from_rotvec([0.1, -0.7, 0.4])
+    for given in (R.as_matrix().astype(np.float32), R.as_quat(scalar_first=True).astype(np.float32)):
+        q = problem(attitude=given, omega=[1, 0, 0]).quaternion
+        assert abs(math.hypot(*q) - 1) < 4e-16
+        np.testing.assert_allclose(q, R.as_quat(scalar_first=True), atol=1e-7)
+
+
+def test_flat_body() -> None:
+    """I3 = I1 + I2 is legal, also when round-off makes it a little more."""
+    assert ph.Body([0.1, 0.2, 0.1 + 0.2]).moments.sum() > 0
+    sol = ph.solve(ph.Problem(ph.Body([1, 2, 3]), omega=[0.1, 1, 0.2]), "imidm", dt=0.01, steps=100)
+    assert sol.drift()["spatial_momentum"] < 1e-13
+
+
+LINEAR_AXES = Rotation.from_rotvec([0.3, -0.8, 0.5]).as_matrix()
+
+
+@pytest.mark.parametrize("method", [m.name for m in ph.methods.taking("free")])
+@pytest.mark.parametrize("tensor", [False, True])
+def test_linear_body(method: str, tensor: bool) -> None:
+    """[I, I, 0] turns about a fixed axis, R0 exp(t omega): exactly, or with its order, or the method refuses."""
+    inertia = np.diag([2.0, 2.0, 0.0])
+    omega = np.array([0.3, -0.4, 0.0])
+    if tensor:
+        inertia, omega = LINEAR_AXES @ inertia @ LINEAR_AXES.T, LINEAR_AXES @ omega
+    start = ph.Problem(ph.Body(inertia), attitude=Rotation.from_rotvec([1, 2, 3]), omega=omega)
+    if not ph.methods[method].linear_bodies:
+        with pytest.raises(ph.InputError, match="divides by the zero moment of a linear body"):
+            ph.solve(start, method, dt=0.05, steps=20)
+        return
+    exact = matrix(mul(start.quaternion, exp(tuple(omega))))
+    errors = []
+    for dt in (0.1, 0.05):
+        (q, m, *_), residual = python_states(start, method, dt, round(1 / dt))
+        assert residual is None
+        q, m = start.user_axes(q, m)
+        errors.append(np.linalg.norm(np.array(matrix(q)) - exact, 2))
+        np.testing.assert_allclose(m, inertia @ omega, atol=1e-15)
+    order = ph.methods[method].order_free
+    assert errors[1] < 2e-14 or abs(np.log2(errors[0] / errors[1]) - order) < 0.1
+
+
+@pytest.mark.usefixtures("plain_first")
+def test_linear_body_with_a_field() -> None:
+    """A dumbbell on a spring is a spherical pendulum; compared with the equations of its axis, u'' = -|u'|^2 u + ..."""
+    from scipy.integrate import solve_ivp
+
+    start = ph.Problem(
+        ph.Body([2, 2, 0]), spring(3.0), attitude=Rotation.from_rotvec([0.5, 0.2, 0]), omega=[0.3, -0.4, 0]
+    )
+    sol = ph.solve(start, "imidm", dt=1e-3, steps=2000, every=2000)
+    u0 = sol.matrix[0][:, 2]
+    v0 = sol.matrix[0] @ np.cross(sol.omega[0], [0, 0, 1])
+
+    def pendulum(t: float, y: np.ndarray) -> np.ndarray:
+        u, v = y[:3], y[3:]
+        force = np.array([0, 0, 1.5]) / 2
+        return np.concatenate([v, force - (force @ u) * u - (v @ v) * u])
+
+    exact = solve_ivp(pendulum, (0, 2), np.concatenate([u0, v0]), rtol=1e-12, atol=1e-12).y[:3, -1]
+    np.testing.assert_allclose(sol.matrix[-1][:, 2], exact, atol=1e-6)
+    np.testing.assert_allclose(sol.momentum[:, 2], 0, atol=1e-15)
+    assert abs(sol.energy[-1] - sol.energy[0]) < 1e-6
+
+
+# --- scale ------------------------------------------------------------------------------------------
+
+
+@ph.torque
+def general(t, R, omega, k):
+    return (k * R[2][1] - k * omega[0] / 8, k * math.cos(t), -k * R[0][2] * omega[1])
+
+
+@pytest.mark.parametrize("power", [-46, -10, 10, 66])
+@pytest.mark.usefixtures("plain_first")
+def test_scale_of_inertia(power: int) -> None:
+    """Moments of 1e-14, 1e3 and 7e19 give the same motion, to the last bit where the factor is a power of two."""
+    one, other = (
+        ph.solve(
+            ph.Problem(ph.Body(s * np.array([1, 2, 2.5])), general(0.7 * s), momentum=s * np.array([1, 0.1, 0.2])),
+            "imidm", dt=0.05, steps=200,
+        )
+        for s in (1.0, 2.0**power)
+    )  # fmt: skip
+    np.testing.assert_array_equal(one.quaternion, other.quaternion)
+    np.testing.assert_array_equal(one.momentum * 2.0**power, other.momentum)
+    np.testing.assert_array_equal(one.energy * 2.0**power, other.energy)
+    assert one.drift() == other.drift()
+
+
+@pytest.mark.parametrize("power", [-40, 40])
+def test_scale_of_time(power: int) -> None:
+    """Seconds or picoseconds: the same motion, to the last bit."""
+    s = 2.0**power
+    one, other = (
+        ph.solve(problem(omega=np.array([1, 0.1, 0.2]) / c, t0=0.0), "imidm", dt=0.05 * c, steps=200) for c in (1.0, s)
+    )
+    np.testing.assert_array_equal(one.quaternion, other.quaternion)
+    np.testing.assert_array_equal(one.t * s, other.t)
+
+
+@pytest.mark.parametrize("scale", [1e-14, 1e3, 1e20])
+@pytest.mark.usefixtures("plain_first")
+def test_odd_scales(scale: float) -> None:
+    one, other = (
+        ph.solve(ph.Problem(ph.Body(s * LINEAR_AXES @ np.diag([1, 2, 2.5]) @ LINEAR_AXES.T), omega=[1, 0.1, 0.2]),
+                 "imidm", dt=0.05, steps=200)
+        for s in (1.0, scale)
+    )  # fmt: skip
+    np.testing.assert_allclose(one.quaternion, other.quaternion, atol=1e-13)
+    size = scale * np.linalg.norm(one.momentum[0])
+    np.testing.assert_allclose(one.momentum * scale, other.momentum, rtol=0, atol=1e-13 * size)
+
+
+def test_needle() -> None:
+    """Moments (1, 1, 1e-6): precession with L/I1 and spin about the axis, reached with the order of the method."""
+    start = ph.Problem(ph.Body([1.0, 1.0, 1e-6]), omega=[0.3, 0.4, 2.0])
+    spin = (1 / 1e-6 - 1) * start.momentum[2]
+    exact = (Rotation.from_rotvec(start.spatial_momentum) * Rotation.from_rotvec([0, 0, spin])).as_matrix()
+    errors = []
+    for steps in (2000, 4000, 8000):
+        sol = ph.solve(start, "imidm", dt=1 / steps, steps=steps, every=steps)
+        errors.append(np.linalg.norm(sol.matrix[-1] - exact, 2))
+        assert sol.drift()["spatial_momentum"] < 1e-12
+    assert errors[0] < 0.02
+    np.testing.assert_allclose([errors[0] / errors[1], errors[1] / errors[2]], 4, rtol=0.01)

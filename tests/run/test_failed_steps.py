@@ -1,0 +1,119 @@
+"""Steps that fail: the message, and what was computed before."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import polhode as ph
+from python_loop import failed_in_python, python_states
+
+pytestmark = [pytest.mark.xdist_group("errors"), pytest.mark.usefixtures("in_a_folder")]
+
+FREE = ph.Problem(ph.Body([1.0, 2.0, 2.5]), omega=[1.0, 0.1, 0.2])
+OUT = "run.zarr"
+
+
+def solve(field: Any = None, method: Any = "imidm", **options: Any) -> ph.Trajectory:
+    options = {"dt": 0.01, "steps": 20, "out": OUT} | options
+    return ph.solve(ph.Problem(FREE.body, field, omega=[1.0, 0.1, 0.2]), method, **options)
+
+
+@ph.torque
+def until(t, R, end):
+    return (math.sqrt(end - t), 0, R[0][0])
+
+
+@ph.torque
+def overflowing(t, end):
+    huge = ph.where(t > end, 1e308, 0.0) * 10
+    return (huge - huge, 0, 0)
+
+
+def failed(call: Callable[[], Any], message: str) -> ph.StepError:
+    with pytest.raises(ph.StepError) as caught:
+        call()
+    assert str(caught.value) == message
+    return caught.value
+
+
+@pytest.mark.parametrize("digits", [None, 20])
+def test_field_fails_at_a_step(digits: int | None) -> None:
+    said = {"method": "imidm", "dt": 0.01, "steps": 20, "digits": digits}
+    error = failed(
+        lambda: solve(until(0.1), **said),
+        "imidm failed in step 11 (from t = 0.1 with dt = 0.01): the torque until raised ValueError at t = 0.105: "
+        "math domain error; its parameters are end = 0.1; the 11 states before it are in .partial",
+    )
+    good = solve(until(0.1), **said | {"steps": 10, "out": None})
+    partial = error.partial
+    assert partial is not None
+    assert (partial.status, partial.info.steps) == ("failed", 10)
+    for name in ("t", "quaternion", "momentum", "energy"):
+        np.testing.assert_array_equal(getattr(partial, name), getattr(good, name))
+        np.testing.assert_array_equal(getattr(ph.load(OUT), name), getattr(good, name))
+
+
+def test_field_returns_nan_at_a_step() -> None:
+    failed(
+        lambda: solve(overflowing(0.1), dt=0.015625, out=None),
+        "imidm failed in step 7 (from t = 0.09375 with dt = 0.015625): the torque overflowing must return finite "
+        "numbers; it returned (nan, 0, 0) at t = 0.101562; the 7 states before it are in .partial",
+    )
+
+
+def test_last_good_state_is_kept() -> None:
+    with pytest.raises(ph.StepError) as caught:
+        solve(until(0.1), every=4, out=None)
+    assert caught.value.partial is not None
+    np.testing.assert_allclose(caught.value.partial.t, [0, 0.04, 0.08, 0.1], rtol=1e-15)
+
+
+@pytest.mark.parametrize("method", [m.name for m in ph.methods.values() if m.implicit])
+def test_unsolved_step(method: str) -> None:
+    """A hopeless step names method, step, time, dt, residual and a smaller dt; here in plain Python."""
+    error = failed_in_python(FREE, method, dt=1e6)
+    if error is None:  # it found a root after all
+        return
+    assert re.fullmatch(
+        re.escape(method) + r" failed in step 1 \(from t = 0 with dt = 1e\+06\): its equation was not solved "
+        r"\(relative residual (\d\.\de[+-]\d+|infinite)\); the step is long: the body turns by 1e\+06 rad in it; "
+        r"try dt = 0\.\d+; the state before it is in \.partial",
+        error,
+    ), error
+    suggested = float(re.findall(r"try dt = ([\d.e+-]+)", error)[0])
+    assert python_states(FREE, method, suggested, 1)[1] is None
+
+
+def test_unsolved_step_with_a_strong_torque() -> None:
+    """A slow body with a torque that turns it far in one step: the message says so."""
+    attitude = np.array([-0.75, 0.38, -0.08, -0.54])
+    field = ph.torque(lambda t, R: (6.85 * R[2][1], -6.85 * R[2][0], 6.85 * ph.math.sin(t)))()
+    start = ph.Problem(
+        ph.Body([0.91, 1.07, 0.77]), field, attitude=attitude / np.linalg.norm(attitude), momentum=[0.0, -0.01, 0.0]
+    )
+    error = failed_in_python(start, "trapm", 1.72)
+    assert error is not None
+    assert re.search(
+        r"; the step is long: the body turns by 0\.016 rad in it and its torque turns it by 7\.3 rad more; try dt",
+        error,
+    ), error
+
+
+def test_unsolved_step_of_a_run() -> None:
+    with pytest.raises(ph.StepError) as caught:
+        solve(dt=1e6)
+    assert re.fullmatch(
+        r"imidm failed in step 1 \(from t = 0 with dt = 1e\+06\): its equation was not solved \(relative residual "
+        r"\d\.\de-\d+\); the step is long: the body turns by 1e\+06 rad in it; try dt = 0\.\d+; "
+        r"the state before it is in \.partial",
+        str(caught.value),
+    )
+    assert caught.value.partial is not None
+    assert caught.value.partial.t.tolist() == [0.0]
+    assert ph.load(OUT).status == "failed"
