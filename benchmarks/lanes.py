@@ -19,15 +19,19 @@ import argparse
 import json
 import os
 import textwrap
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from race.units import units
 
 import polhode as ph
-from polhode.analysis.bench import lanes_over_scalar, machine
+from polhode.analysis.bench import machine
 from polhode.compile.simd.vector_types import FEATURES
 from polhode.run.cost import cost
+from polhode.run.integrator import engine
 
 TARGETS = {"avx512f": 5.0, "avx2": 3.0}
 """Target speed-up over the scalar loop; other vector widths have no target."""
@@ -36,6 +40,71 @@ TARGETS = {"avx512f": 5.0, "avx2": 3.0}
 def vector_units() -> str:
     """The widest vector instructions of the compiled code."""
     return next((name for name in ("avx512f", "avx2", "avx", "neon") if f"+{name}" in FEATURES), "unknown")
+
+
+BATCH = 32
+"""Bodies for the comparison of the scalar loop with SIMD lanes."""
+
+BATCH_DT, BATCH_STEPS, BATCH_REPEATS = 0.01, 500, 80
+"""Steps and repetitions. Runs are short and many, so that on a shared machine some are undisturbed; the time of a run
+of one step is subtracted."""
+
+
+@ph.potential
+def _weight(R: Any, mgl: float) -> Any:
+    return mgl * R[2][2]
+
+
+def _random_bodies() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Moments, attitudes, momenta and weights of random bodies."""
+    rng = np.random.default_rng(1)
+    q = rng.normal(size=(BATCH, 4))
+    q /= np.linalg.norm(q, axis=1)[:, None]
+    return rng.uniform(1, 1.9, (BATCH, 3)), q, rng.normal(size=(BATCH, 3)), rng.uniform(0.5, 2, BATCH)
+
+
+def lanes_over_scalar(method: ph.Method, statistics: str | None = None) -> dict[str, Any]:
+    """Nanoseconds per body-step in the scalar loop and in lanes, on the cores of this process.
+
+    With `statistics`, also in lanes with the observable evaluated at every step.
+    """
+    moments, q, m, mgl = _random_bodies()
+    heavy = method.takes("potential")
+    given: dict[str, Any] = {"field": _weight, "params": {"mgl": mgl}} if heavy else {}
+    runs = []
+    for i in range(BATCH):
+        field = _weight(mgl[i]) if heavy else None
+        runs.append(engine(ph.Problem(ph.Body(moments[i]), field, attitude=q[i], momentum=m[i]), method))
+    rows = runs[0].buffer(2)
+
+    def one_by_one(steps: int) -> list[float]:
+        spent = []
+        for run in runs:
+            began = time.perf_counter()
+            *_, fine = run.advance(BATCH_DT, 0.0, 0, steps, BATCH_STEPS, run.last(steps), run.y, run.system, rows)
+            spent.append(time.perf_counter() - began)
+            if not fine:
+                raise ph.StepError(f"a step of {BATCH_DT:g} failed with {method.name}")
+        return spent
+
+    def together(steps: int, watched: str | None = None) -> float:
+        return ph.ensemble(moments, q, m, method, dt=BATCH_DT, steps=steps, statistics=watched, **given).seconds
+
+    kinds: dict[str, Callable[[int], Any]] = {"scalar_ns": one_by_one, "lanes_ns": together}
+    if statistics:
+        kinds[f"lanes_ns_with_{statistics}"] = lambda steps: together(steps, statistics)
+    best: dict[tuple[str, int], Any] = {}
+    for name, run in kinds.items():
+        run(1)  # compiles
+        best |= {(name, steps): np.array(np.inf) for steps in (1, BATCH_STEPS)}
+    for _ in range(BATCH_REPEATS):  # alternating, so that all see the same machine load
+        for name, steps in best:
+            best[name, steps] = np.minimum(best[name, steps], kinds[name](steps))
+    row: dict[str, Any] = {"method": method.name}
+    for name in kinds:
+        spent = np.sum(best[name, BATCH_STEPS] - best[name, 1])
+        row[name] = float(1e9 * spent / (BATCH * (BATCH_STEPS - 1)))
+    return row | {"ratio": row["scalar_ns"] / row["lanes_ns"]}
 
 
 def measured(name: str, statistics: str | None) -> dict[str, Any]:

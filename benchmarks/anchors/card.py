@@ -10,6 +10,7 @@ import numpy as np
 from race.crowds import END, Crowd, weight
 
 from polhode._memo import MADE
+from polhode.compile import cuda as fixed
 from polhode.compile import cuda_adaptive
 from polhode.compile.batch import layout
 from polhode.compile.batch.adaptive_step import BEHIND
@@ -87,10 +88,10 @@ def _launcher(task: Any, count: int) -> tuple[Callable[[], None], Any]:
     data = np.empty((size.rows, layout.padded(count)))
     layout.lay_out(given, order, count, data)
     sent, rows = cuda.to_device(data), cuda.device_array((1, COLUMNS + BEHIND, layout.padded(count)))
-    failed, counter = (cuda.device_array(width, dtype=np.int64) for width in (layout.padded(count), 1))
+    failed, tickets = cuda.device_array(layout.padded(count), dtype=np.int64), fixed.Tickets()
     times = (task.t0, task.t0 + float(task.batch.dt[0]), float(task.longest[0]))
 
     def launch() -> None:
-        cuda_adaptive.launch(run, times, task.tolerance, steps.setting, 0, count, sent, rows, failed, counter)
+        cuda_adaptive.launch(run, times, task.tolerance, steps.setting, 0, count, sent, rows, failed, tickets)
 
     return launch, rows

@@ -11,7 +11,7 @@ import pytest
 from polhode.compile import numba_target
 from polhode.compile.program import compiled
 from polhode.compile.simd import functions, vector_types
-from polhode.kernels.elliptic import carlson_rc, carlson_rd, carlson_rf, carlson_rj, quarter_period, sncndn
+from polhode.kernels.elliptic import carlson_rf, carlson_rj, quarter_period, rc1, sncndn
 from polhode.kernels.so3 import dexpinv, exp, mul
 from polhode.methods.families.jacobi import motion, state_after
 from polhode.numbers import primitives
@@ -160,7 +160,7 @@ def _integrals(t, m, i):
     a, b, c = i
     s, cn, d = sncndn(t, a / (a + b))
     return (
-        carlson_rf(a, b, c), carlson_rd(a, b, c), carlson_rj(a, b, c, a + b), carlson_rc(a, b), s + cn, d,
+        carlson_rf(a, b, c), carlson_rj(a, b, c, c), carlson_rj(a, b, c, a + b), rc1(a - 1, a), s + cn, d,
         quarter_period(a / (a + b))[0],
     )  # fmt: skip
 

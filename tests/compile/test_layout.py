@@ -61,7 +61,9 @@ def test_plain_moments(case):
     moments, fine = MOMENTS[case]
     rows = np.tile([1.0, 1.2, 1.3], (N, 1))
     rows[N - 2] = moments
-    assert layout.all_hold(inertia.plain, rows) is fine
+    copied = layout.changed(inertia.plain, inertia.same, rows)
+    assert (copied is not None) is fine
+    assert copied is None or (copied is not rows and (copied == rows).all())
     with np.errstate(invalid="ignore", over="ignore"):
         assert np.flatnonzero(~inertia.plain(columns(rows))).tolist() == ([] if fine else [N - 2])
 
@@ -115,6 +117,22 @@ def test_everything_is_done_once(number, several, long):
 
     threads.share_out(work, number, several, long)
     assert (seen == 1).all()
+
+
+@pytest.mark.parametrize("least", [1, 10, 5000])
+@pytest.mark.parametrize("number", [0, 1, 7, 1000])
+def test_equal_parts(number, least, monkeypatch):
+    monkeypatch.setattr(threads, "cores", lambda: 3)
+    seen, sizes = np.zeros(number, dtype=int), []
+
+    def work(begin, end):
+        seen[begin:end] += 1
+        sizes.append(end - begin)
+
+    threads.share_evenly(work, number, least)
+    assert (seen == 1).all()
+    assert len(sizes) == max(1, min(3, number // least))
+    assert max(sizes) - min(sizes) <= 1
 
 
 def test_a_fault_stops_all():

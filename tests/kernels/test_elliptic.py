@@ -115,8 +115,6 @@ def test_jacobi_in_many_digits(m1, digits):
 SIZES = (0.0, 1e-300, 1e-12, 1e-3, 0.4, 1.0, 1.0 + 1e-9, 7.0, 1e6)
 INTEGRALS = {
     "rf": (elliptic.carlson_rf, mpmath.elliprf, 3),
-    "rc": (elliptic.carlson_rc, mpmath.elliprc, 2),
-    "rd": (elliptic.carlson_rd, mpmath.elliprd, 3),
     "rj": (elliptic.carlson_rj, mpmath.elliprj, 4),
 }
 

@@ -7,7 +7,7 @@ import pytest
 import polhode as ph
 from plain import run
 from polhode.analysis.checks import EXACT, Setting, distance
-from polhode.kernels.so3 import conj, matrix, mul
+from polhode.kernels.so3 import matrix
 from polhode.methods.families import rattle
 from polhode.ndim.family import largest_step
 from polhode.numbers.multiprecision import number
@@ -126,11 +126,3 @@ def test_it_says_when_the_constraint_cannot_be_met():
     assert len(ph.solve(problem, "rattle", dt=0.8, steps=3)) == 4
     with pytest.raises(ph.StepError, match="was not solved"):
         ph.solve(problem, "rattle", dt=1.05, steps=3)
-
-
-def test_the_turn_is_that_of_the_matrix():
-    from polhode.kernels.so3 import exp
-    from polhode.methods.mechanics import turn_of
-
-    q = exp((0.7, -0.4, 0.3))
-    assert distance((mul(conj(q), turn_of(matrix(q))),), ((1.0, 0.0, 0.0, 0.0),)) < 1e-15

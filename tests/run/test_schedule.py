@@ -115,5 +115,3 @@ def test_slow_torques_and_polynomials_cost_nothing():
 def test_bounds_are_part_of_the_legs():
     assert [leg.end for leg in legs(fields.gravity(1.0), stops=[0.75, 0.25, 0.25, 1.0])] == [0.25, 0.75, 1.0]
     assert {leg.longest for leg in legs(drive(1.0), stops=[0.3], max_step=1e-3)} == {1e-3}
-    made = scheduled(ph.Problem(BODY, fields.gravity(1.0), omega=[0, 0, 1]), 1.0, 1e-8, Bounds((0.5,)))
-    assert [leg.end for leg in made.with_stops(0.25, 0.5, 0.6)] == [0.25, 0.5, 0.6, 1.0]

@@ -21,13 +21,11 @@ from ..methods import NEEDS, Method, methods
 from ..methods.mechanics import gyration, velocity
 from ..numbers import floats
 from ..numbers.dispatch import kernel
-from ..physics import fields, library
-from ..physics.body import Body
+from ..physics import library
 from ..physics.problem import Problem
 from ..results.observables import attitude_error, matrices
 from ..results.store.atomic import place_for
 from ..run.cost import cost
-from ..run.ensemble.api import ensemble
 from ..run.integrator import Engine, engine, state_space, torque_kernel
 from ..run.solve import solve
 
@@ -86,73 +84,6 @@ def plain_ns(method: Method, problem: Problem, dt: float) -> float:
     run, torque = engine(problem, method), torque_kernel(problem, floats.number, method)
     advance = stepping(method.build(floats.number), torque, state_space(method), *method.processors(floats.number))
     return _step_ns(advance, problem, dt, run, steps=50, repeats=2)
-
-
-# --- many bodies ------------------------------------------------------------------------------------
-
-BATCH = 32
-"""Bodies for the comparison of the scalar loop with SIMD lanes."""
-
-BATCH_DT, BATCH_STEPS, BATCH_REPEATS = 0.01, 500, 80
-"""Steps and repetitions. Runs are short and many, so that on a shared machine some are undisturbed; the time of a run
-of one step is subtracted."""
-
-
-@fields.potential
-def _weight(R: Any, mgl: float) -> Any:
-    return mgl * R[2][2]
-
-
-def _random_bodies() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Moments, attitudes, momenta and weights of random bodies."""
-    rng = np.random.default_rng(1)
-    q = rng.normal(size=(BATCH, 4))
-    q /= np.linalg.norm(q, axis=1)[:, None]
-    return rng.uniform(1, 1.9, (BATCH, 3)), q, rng.normal(size=(BATCH, 3)), rng.uniform(0.5, 2, BATCH)
-
-
-def lanes_over_scalar(method: Method, statistics: str | None = None) -> dict[str, Any]:
-    """Nanoseconds per body-step in the scalar loop and in lanes, on the cores of this process.
-
-    With `statistics`, also in lanes with the observable evaluated at every step.
-    """
-    moments, q, m, mgl = _random_bodies()
-    heavy = method.takes("potential")
-    given: dict[str, Any] = {"field": _weight, "params": {"mgl": mgl}} if heavy else {}
-    runs = []
-    for i in range(BATCH):
-        field = _weight(mgl[i]) if heavy else None
-        runs.append(engine(Problem(Body(moments[i]), field, attitude=q[i], momentum=m[i]), method))
-    rows = runs[0].buffer(2)
-
-    def one_by_one(steps: int) -> list[float]:
-        spent = []
-        for run in runs:
-            began = time.perf_counter()
-            *_, fine = run.advance(BATCH_DT, 0.0, 0, steps, BATCH_STEPS, run.last(steps), run.y, run.system, rows)
-            spent.append(time.perf_counter() - began)
-            if not fine:
-                raise StepError(f"a step of {BATCH_DT:g} failed with {method.name}")
-        return spent
-
-    def together(steps: int, watched: str | None = None) -> float:
-        return ensemble(moments, q, m, method, dt=BATCH_DT, steps=steps, statistics=watched, **given).seconds
-
-    kinds: dict[str, Callable[[int], Any]] = {"scalar_ns": one_by_one, "lanes_ns": together}
-    if statistics:
-        kinds[f"lanes_ns_with_{statistics}"] = lambda steps: together(steps, statistics)
-    best: dict[tuple[str, int], Any] = {}
-    for name, run in kinds.items():
-        run(1)  # compiles
-        best |= {(name, steps): np.array(np.inf) for steps in (1, BATCH_STEPS)}
-    for _ in range(BATCH_REPEATS):  # alternating, so that all see the same machine load
-        for name, steps in best:
-            best[name, steps] = np.minimum(best[name, steps], kinds[name](steps))
-    row: dict[str, Any] = {"method": method.name}
-    for name in kinds:
-        spent = np.sum(best[name, BATCH_STEPS] - best[name, 1])
-        row[name] = float(1e9 * spent / (BATCH * (BATCH_STEPS - 1)))
-    return row | {"ratio": row["scalar_ns"] / row["lanes_ns"]}
 
 
 # --- scipy ------------------------------------------------------------------------------------------

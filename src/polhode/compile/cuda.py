@@ -29,15 +29,15 @@ from .clock import counted
 THREADS = 128
 """Threads per block."""
 
-CHUNK = 1 << 17
-"""Most bodies of a chunk: a thousand per multiprocessor of the largest GPUs. Larger chunks are slower, because the
-copies of the first and the last chunk are not overlapped (on an H200 whole runs reach 0.97 of the kernels' own speed,
-with chunks eight times as large 0.78)."""
+CHUNK, SMALL_CHUNK = 1 << 19, 1 << 17
+"""Most bodies of a chunk, and of one for which fewer bodies are divided in two: the copies of the first and the last
+chunk are not overlapped, and with smaller ones the threads of the host have too little to do at a time. A million heavy
+tops take 34 ms with chunks of 1 << 19, 42 with half of that, 53 with a quarter, and 38 in one (H200, 16 cores)."""
 
 STAGED = 1 << 29
 """Most bytes of page-locked memory of a chunk. The operating system cannot swap it out, so it is limited."""
 
-SPARED = 1 << 26
+SPARED = 1 << 27
 """Most bytes of a chunk whose buffers are kept for the next run: to lock pages takes longer than to run a million
 bodies to a moderate accuracy."""
 
@@ -173,7 +173,17 @@ _SPARE: dict[tuple[int, ...], list[_Slot]] = {}
 """Buffers of the last run, by thread, GPU, number and shape; a run takes them out and puts them back."""
 
 Launch = Callable[..., None]
-"""launch(stream, bodies, data, rows, failed, counter) starts a kernel for one chunk; `counter` is one integer."""
+"""launch(stream, bodies, data, rows, failed, tickets) starts a kernel for one chunk."""
+
+
+class Tickets:
+    """A counter in the memory of the GPU, from which threads draw the numbers of their next bodies.
+
+    It is never set back, which would take a copy before every run: `drawn` is how many numbers earlier runs have drawn.
+    """
+
+    def __init__(self) -> None:
+        self.counter, self.drawn = cuda.to_device(np.zeros(1, np.int64)), 0
 
 
 class _Slot:
@@ -184,18 +194,19 @@ class _Slot:
         self.chunk, width = chunk, padded(chunk)
         shapes = ((numbers, width), float), ((kept, columns, width), float), ((width,), np.int64)
         self.data, self.rows, self.failed = (cuda.pinned_array(shape, dtype=kind) for shape, kind in shapes)
-        self.on_device = [cuda.device_array(shape, dtype=kind) for shape, kind in (*shapes, ((1,), np.int64))]
+        self.on_device = [cuda.device_array(shape, dtype=kind) for shape, kind in shapes]
+        self.tickets = Tickets()
         self.first, self.width = 0, 0
 
     def send(self, launch: Launch, given: Any, order: np.ndarray, first: int, number: int) -> None:
         """Start the chunk of bodies that begins at position `first`; asynchronous."""
         self.first, self.width = first, min(self.chunk, number - first)
         lay_out(given, order, number, self.data, first)
-        sent, rows, failed, _ = self.on_device
+        sent, rows, failed = self.on_device
         sent.copy_to_device(self.data, stream=self.stream)
         with warnings.catch_warnings():  # a small ensemble is not an error
             warnings.filterwarnings("ignore", message=".*under-utilization")
-            launch(self.stream, self.width, *self.on_device)
+            launch(self.stream, self.width, *self.on_device, self.tickets)
         rows.copy_to_host(self.rows, stream=self.stream)
         failed.copy_to_host(self.failed, stream=self.stream)
 
@@ -226,7 +237,7 @@ def run_on_card(
     """Run all bodies in chunks; `found` are the result arrays."""
     tables = tables_of(given)
 
-    def launch(stream: Any, width: int, data: Any, rows: Any, failed: Any, counter: Any) -> None:
+    def launch(stream: Any, width: int, data: Any, rows: Any, failed: Any, tickets: Tickets) -> None:
         run[-(-width // THREADS), min(THREADS, width), stream](t0, every, width, data, rows, failed, tables)
 
     run_in_chunks(launch, given, order, columns, found)
@@ -237,7 +248,8 @@ def run_in_chunks(launch: Launch, given: tuple[np.ndarray, ...], order: np.ndarr
     card()
     numbers, number, kept = sizes(given).rows, len(found[-1]), len(found[0]) - 1
     free = cuda.current_context().get_memory_info()[0]
-    chunk = min(number, chunk_size(numbers + kept * columns + 1, free))
+    half = max(SMALL_CHUNK, 1 << ((number - 1) // 2).bit_length())  # a power of two: buffers serve other numbers too
+    chunk = min(number, half, chunk_size(numbers + kept * columns + 1, free))
     firsts = range(0, number, chunk)
     device = getattr(getattr(cuda.current_context(), "device", None), "id", 0)  # numba's simulator has none
     key = (threading.get_ident(), device, len(firsts[:2]), numbers, kept, columns, chunk)

@@ -64,9 +64,10 @@ def loop(controlled_step: Callable[..., Any], size: Sizes, several: bool) -> Any
     `ends` are the kept times, an array if there are `several`; a single one is a number, because the array and the
     index of the next time would take registers, and a third of the speed at moderate accuracy.
 
-    ``run[blocks, threads, stream](t0, ends, longest, tolerance, angle, number, data, rows, failed, taken, tables)``
-    integrates the bodies of the columns of `data`; `tables` are the rows of data of their field. `angle` is that of the
-    first step, and ``taken[0]`` the number of bodies that have a thread: at the start the number of threads. The column
+    ``run[blocks, threads, stream](t0, ends, longest, tolerance, angle, number, data, rows, failed, drawn, counter,
+    tables)`` integrates the bodies of the columns of `data`; `tables` are the rows of data of their field. `angle` is
+    that of the first step. The first bodies are those with the numbers of the threads; the further ones are drawn from
+    ``counter[0]``, which is `drawn` at the start, and greater by the number of bodies at the end. The column
     of a body in ``rows[i]`` gets the state at ``ends[i]``, the number of steps and the largest momentum until then, and
     its tangent if it has one. If no further step succeeds, ``failed[k]`` gets the number of that step, counting from 1,
     the last row the last good state, and the rows between are NaN.
@@ -82,7 +83,7 @@ def loop(controlled_step: Callable[..., Any], size: Sizes, several: bool) -> Any
 
     def run(
         t0: Any, ends: Any, longest: Any, tolerance: Any, angle: Any, number: int, data: Any, rows: Any, failed: Any,
-        taken: Any, tables: Any,
+        drawn: int, counter: Any, tables: Any,
     ) -> None:  # fmt: skip
         k = cuda.grid(1)
         if k >= number:
@@ -93,7 +94,9 @@ def loop(controlled_step: Callable[..., Any], size: Sizes, several: bool) -> Any
         y, system = read(data, k, tables)
         t, largest, steps, stalls = t0, 0.0, 0, 0
         proposal = first_step(angle, span, y[1], system)
-        following = cuda.atomic.add(taken, 0, 1)  # long before it is needed: the answer takes as long as half a step
+        # drawn long before it is needed: the answer takes as long as half a step
+        ahead = cuda.gridsize(1) - drawn
+        following = ahead + cuda.atomic.add(counter, 0, 1)
         while k < number:
             limits, largest = allowed(tolerance, end - t, y[1], largest, system)
             new, now, proposal, counts = attempt_step(t, until, longest, proposal, y, system, limits, 0)
@@ -113,7 +116,7 @@ def loop(controlled_step: Callable[..., Any], size: Sizes, several: bool) -> Any
                 failed[k] = -1 if t >= end else steps + 1
                 k = following
                 if k < number:
-                    following = cuda.atomic.add(taken, 0, 1)
+                    following = ahead + cuda.atomic.add(counter, 0, 1)
                     y, system = read(data, k, tables)
                     t, largest, steps, stalls, leg, until = t0, 0.0, 0, 0, 0, time(ends, 0)
                     proposal = first_step(angle, span, y[1], system)
@@ -128,9 +131,15 @@ def resident_blocks(run: Any) -> int:
     """Blocks that the GPU can hold at once, by their registers; for numba's simulator one."""
     if not hasattr(run, "get_regs_per_thread"):
         return 1
-    registers = max(run.get_regs_per_thread().values(), default=MOST_REGISTERS)  # nothing before it is compiled
-    per_multiprocessor = max(1, REGISTERS // (-(-registers // 8) * 8 * fixed.THREADS))
+    per_multiprocessor = _blocks_per_multiprocessor(run, len(run.overloads))
     return int(cuda.get_current_device().MULTIPROCESSOR_COUNT) * per_multiprocessor
+
+
+@functools.lru_cache(maxsize=64)
+def _blocks_per_multiprocessor(run: Any, compiled: int) -> int:
+    """Blocks of a kernel, compiled for some types of arguments, that a multiprocessor can hold at once."""
+    registers = max(run.get_regs_per_thread().values(), default=MOST_REGISTERS)  # nothing before it is compiled
+    return max(1, REGISTERS // (-(-registers // 8) * 8 * fixed.THREADS))
 
 
 def has_several(ends: Any) -> bool:
@@ -140,15 +149,17 @@ def has_several(ends: Any) -> bool:
 
 def launch(
     run: Any, times: tuple[float, Any, float], tolerance: float, angle: float, stream: Any, width: int, data: Any,
-    rows: Any, failed: Any, counter: Any, tables: tuple[Any, ...] = (),
+    rows: Any, failed: Any, tickets: fixed.Tickets, tables: tuple[Any, ...] = (),
 ) -> None:  # fmt: skip
     """Start the run of `width` bodies, with as many threads as the GPU can hold; `times` as for `run_on_card`."""
     t0, ends, longest = times
     ends = cuda.to_device(np.asarray(ends, dtype=float), stream=stream) if has_several(ends) else float(ends)
     threads = min(fixed.THREADS, width)
     blocks = min(-(-width // threads), resident_blocks(run))
-    counter.copy_to_device(np.array([blocks * threads]), stream=stream)
-    run[blocks, threads, stream](t0, ends, longest, tolerance, angle, width, data, rows, failed, counter, tables)
+    drawn, tickets.drawn = tickets.drawn, tickets.drawn + width
+    run[blocks, threads, stream](
+        t0, ends, longest, tolerance, angle, width, data, rows, failed, drawn, tickets.counter, tables
+    )
 
 
 def run_on_card(

@@ -26,6 +26,9 @@ SLICE = 0.1
 GROWTH = 8
 """Largest growth factor from one slice to the next: the timing of a short first slice is inaccurate."""
 
+ROWS = 1 << 16
+"""Fewest rows of an array for a thread in a pass of NumPy."""
+
 SOUNDING = 64
 """Fraction 1/SOUNDING of the work is timed first, unless the work is known to be long."""
 
@@ -58,24 +61,34 @@ def share_out(
     have stopped when the exception leaves this function.
     """
     threads = cores() if threads is None else threads
-    stopped = threading.Event()
-
-    def do(begin: int, end: int) -> None:
-        for _ in work(begin, end) or ():
-            if stopped.is_set():
-                return
-
     done = 0 if long else min(number, 1 + number // SOUNDING)
     began = time.perf_counter()
     if done and threads > 1:
-        do(0, done)
+        for _ in work(0, done) or ():
+            pass
     else:
         done = 0
     left = number - done
     expected = max(0.0, time.perf_counter() - began - CALL) * left / done if done else float("inf")
     parts = 1 if threads == 1 else max(1, int(min(left, PARTS * threads, expected / WORTHWHILE)))
-    edges = [done + left * i // parts for i in range(parts + 1)]
-    waiting = collections.deque(itertools.pairwise(edges))
+    _in_parts(work, done, number, parts, threads)
+
+
+def share_evenly(work: Callable[[int, int], None], number: int, least: int = ROWS) -> None:
+    """Call ``work(begin, end)`` on equal parts of the range 0 to `number`, one for each core, of at least `least`.
+
+    For passes over memory that take the same time for every item: nothing is timed first, and no part is cut smaller.
+    """
+    threads = cores()
+    _in_parts(work, 0, number, max(1, min(threads, number // least)), threads)
+
+
+def _in_parts(
+    work: Callable[[int, int], Iterator[None] | None], first: int, number: int, parts: int, threads: int
+) -> None:
+    """Call ``work(begin, end)`` on equal parts of the range `first` to `number`, with up to `threads` threads."""
+    edges = [first + (number - first) * i // parts for i in range(parts + 1)]
+    waiting, stopped = collections.deque(itertools.pairwise(edges)), threading.Event()
 
     def help_out() -> None:
         while waiting and not stopped.is_set():
@@ -83,7 +96,9 @@ def share_out(
                 begin, end = waiting.popleft()
             except IndexError:  # another thread took the last part
                 return
-            do(begin, end)
+            for _ in work(begin, end) or ():
+                if stopped.is_set():
+                    return
 
     helpers = [_threads(os.getpid(), threads - 1).submit(help_out) for _ in range(min(threads, parts) - 1)]
     try:

@@ -297,26 +297,6 @@ def carlson_rf(x: Number, y: Number, z: Number) -> Number:
 
 
 @kernel
-def _tail_c(s: Number) -> Number:
-    """80080 times (the series of R_C at nearly equal arguments minus 1)/s^2, through the seventh degree."""
-    return 24024 + s * (11440 + s * (30030 + s * (32760 + s * (61215 + s * 90090))))
-
-
-@kernel
-def carlson_rc(x: Number, y: Number) -> Number:
-    """R_C(x, y) = R_F(x, y, y), y > 0."""
-    mean = (x + 2 * y) / 3
-    for _ in range(SWEEPS):
-        done = abs(mean - x) <= _eighth(x) * mean / 4
-        if all_lanes(done):
-            break
-        shift = 2 * sqrt(x) * sqrt(y) + y
-        x, y, mean = _quartered(done, x, shift), _quartered(done, y, shift), _quartered(done, mean, shift)
-    s = (y - mean) / mean
-    return (1 + s * s * _tail_c(s) / 80080) / sqrt(mean)
-
-
-@kernel
 def _tail5(a: Number, b: Number, c: Number, p: Number) -> Number:
     """4084080 times the series of R_J at nearly equal arguments, through the seventh degree (DLMF 19.36.2)."""
     e2 = a * b + a * c + b * c - 3 * p * p
@@ -371,22 +351,3 @@ def carlson_rj(x: Number, y: Number, z: Number, p: Number) -> Number:
     a, b, c = (mean - x) * over, (mean - y) * over, (mean - z) * over
     tail = weight * _tail5(a, b, c, -(a + b + c) / 2)
     return 2 * total / 255255 + tail / (4084080 * mean * sqrt(mean))
-
-
-@kernel
-def carlson_rd(x: Number, y: Number, z: Number) -> Number:
-    """R_D(x, y, z) = R_J(x, y, z, z), z > 0."""
-    mean = (x + y + 3 * z) / 5
-    total, weight = 0 * mean, 1 + 0 * mean
-    for _ in range(SWEEPS):
-        done = abs(mean - x) + abs(mean - y) + abs(mean - z) <= _eighth(x) * mean
-        if all_lanes(done):
-            break
-        a, b, c = sqrt(x), sqrt(y), sqrt(z)
-        shift = a * b + (a + b) * c
-        total = total + where(done, 0 * c, weight / (c * (z + shift)))
-        weight = where(done, weight, weight / 4)
-        x, y, z, mean = _quartered4(done, x, y, z, mean, shift)
-    a, b = 1 - x / mean, 1 - y / mean
-    c = -(a + b) / 3
-    return 3 * total + weight * _tail5(a, b, c, c) / (4084080 * mean * sqrt(mean))

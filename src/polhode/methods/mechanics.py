@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..kernels.so3 import along, cross, dot, scale, sinc_cos, tail, times, unit
+from ..kernels.so3 import along, cross, dot, scale, sinc_cos, tail, times
 from ..numbers.dispatch import kernel
-from ..numbers.types import Number, Quat, Rows, Vec3
+from ..numbers.types import Number, Rows, Vec3
 
 
 @kernel
@@ -98,10 +98,3 @@ def columns(m: Rows) -> Rows:
     """Columns of a matrix given by its rows."""
     a, b, c = m
     return ((a[0], b[0], c[0]), (a[1], b[1], c[1]), (a[2], b[2], c[2]))
-
-
-@kernel
-def turn_of(m: Rows) -> Quat:
-    """Unit quaternion of a rotation matrix, for angles well below 180 degrees."""
-    a, b, c = m
-    return unit((1 + a[0] + b[1] + c[2], c[1] - b[2], a[2] - c[0], b[0] - a[1]))

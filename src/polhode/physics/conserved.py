@@ -233,11 +233,6 @@ def _space_torques(motions: Motions) -> np.ndarray:
     return np.stack(np.broadcast_arrays(*map(np.atleast_2d, found)), axis=1)
 
 
-def conserves_energy(problem: Problem) -> bool:
-    """True if the forces without a potential do no work: (T - T_U).omega = 0 with the torque T_U of the potential."""
-    return problem.field is None or bool(_keep_energy(_motion(problem)))
-
-
 def _keep_energy(motions: Motions) -> np.ndarray:
     """The same for each motion, as an array (...)."""
     kept = np.ones(np.shape(motions.speed), dtype=bool)

@@ -28,8 +28,9 @@ from ..results.trajectory import Trajectory
 from .adaptive import Path
 from .control import Loop, full_names, sampling_of, with_controller
 from .dense import Dense, path_of
-from .directions import Direction, by_name, directions_of, seeds, varied_parameters
-from .tangent import WIDTHS, Pairs, Tangent, check_tangent, rotation_and_momentum, turned, turned_back
+from .directions import Direction, by_name, directions_of, seeds, table, varied_parameters
+from .tangent import Tangent, check_tangent
+from .tangent_steps import Pairs, in_batches, rotation_and_momentum, turned, turned_back
 
 FIXED = (PERIOD, CLOCK, TORQUE)
 """Parameters of a controller without a derivative: the times of its samples, and what the first one replaces."""
@@ -57,22 +58,11 @@ class ClosedLoop:
 
     def groups(self, directions: list[Direction]) -> list[Group]:
         """Return the directions in groups of a width that is compiled."""
-        found = []
-        for other in dict.fromkeys(d.other for d in directions):
-            here = [i for i, d in enumerate(directions) if d.other == other]
-            rows = np.hstack([turned(self.path.rows[:, :COLUMNS], other), self.path.rows[:, COLUMNS:]])
-            for some in (here[i : i + WIDTHS[-1]] for i in range(0, len(here), WIDTHS[-1])):
-                found.append(Group(self._data([directions[i] for i in some], other), rows, other, some))
-        return found
-
-    def _data(self, directions: list[Direction], other: Any) -> np.ndarray:
-        """Return initial state, moments and parameters with their tangents."""
-        y, system, _ = seeds(self.loop.problem, directions, other)
-        numbers = [x for part in (*y, *system) for x in part]
-        data = np.zeros((len(numbers), 1 + next(w for w in WIDTHS if w >= len(directions))))
-        data[:, 0] = [x.value for x in numbers]
-        data[:, 1 : 1 + len(directions)] = [x.tangent for x in numbers]
-        return data
+        return [
+            Group(table(*seeds(self.loop.problem, [directions[i] for i in some], other)[:2], width),
+                  np.hstack([turned(self.path.rows[:, :COLUMNS], other), self.path.rows[:, COLUMNS:]]), other, some)
+            for other, some, width in in_batches(directions)
+        ]  # fmt: skip
 
     def along(self, group: Group, parts: np.ndarray) -> np.ndarray:
         """Return values and tangents of all states: (n, 7 + states, 1 + width)."""
@@ -144,13 +134,6 @@ class ControlledTangent(Tangent):
         fixed = full_names(self._closed.loop.field, FIXED)
         return {name: x for name, x in by_name(found, problem).items() if name not in fixed}
 
-    @functools.cached_property
-    def error(self) -> float:
-        """Estimated relative error of the matrix at the end due to the steps: what halving all steps changes."""
-        halves = self._all_states(self._runs(None, 2))[-1]
-        whole = self._total(None)[-1]
-        return float(abs(halves - whole).max() / abs(halves).max())
-
     def at(self, t: Any) -> ControlledTangent:
         """Return the derivatives at other times of the run."""
         return ControlledTangent(self._closed, np.atleast_1d(np.asarray(t, float)), self._known)
@@ -184,30 +167,20 @@ class ControlledTangent(Tangent):
             found[:, :, group.places] = turned_back(tangents, group.other)
         return found
 
-    def _seen(self, name: str | None) -> np.ndarray:
-        total = self._total(name)
-        if self.t is self._path_t:
-            return total
-        first, between_two = self._places
-        found = total[first]
-        if between_two.any():
-            found[between_two] = self._all_states(self._within_steps(name))
-        return found
+    def _with_halved_steps(self) -> np.ndarray:
+        return self._all_states(self._runs(None, 2))[-1]
+
+    def _after(self, tangents: np.ndarray, name: str | None) -> np.ndarray:
+        return self._all_states(self._within_steps(name))
 
     def _within_steps(self, name: str | None) -> list[tuple[Group, np.ndarray]]:
         first, between_two = self._places
         at, ends = first[between_two], self.t[between_two]
         return [(group, self._closed.between(group, output, at, ends)) for group, output in self._known[name]]
 
-    def _seen_rows(self) -> np.ndarray:
-        if self.t is self._path_t:
-            return self._rows
-        first, between_two = self._places
-        found = self._rows[first].copy()
-        if between_two.any():
-            self._total(None)
-            found[between_two] = self._within_steps(None)[0][1][:, :COLUMNS, 0]
-        return found
+    def _rows_after(self) -> np.ndarray:
+        self._total(None)
+        return self._within_steps(None)[0][1][:, :COLUMNS, 0]
 
 
 def _of_state(problem: Problem) -> list[Direction]:

@@ -110,6 +110,15 @@ def seeds(problem: Problem, directions: Sequence[Direction], other: Any) -> tupl
     return (q, m), (inertia, inverse, (*parameters, *principal_to_body)), principal_to_body
 
 
+def table(y: Any, system: Any, width: int) -> np.ndarray:
+    """Return the numbers of a state and a system, a row each: the value, then tangents in `width` directions."""
+    numbers = [x for part in (*y, *system) for x in part]
+    data = np.zeros((len(numbers), 1 + width))
+    data[:, 0] = [x.value for x in numbers]
+    data[:, 1 : 1 + len(numbers[0].tangent)] = [x.tangent for x in numbers]
+    return data
+
+
 def to_tensor(part: np.ndarray, A: np.ndarray) -> np.ndarray:
     """Convert derivatives by the six tensor components in principal axes, columns of A, to a matrix in user's axes."""
     G = np.zeros((*part.shape[:-1], 3, 3))

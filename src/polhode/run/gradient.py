@@ -20,7 +20,7 @@ from ..physics.observers.observable import Observable
 from ..physics.problem import Problem
 from ..physics.validate import positive
 from .cut_steps import cut_at_edges
-from .directions import Direction, by_name, directions_of, seeds, to_tensor, varied_parameters
+from .directions import Direction, by_name, directions_of, seeds, table, to_tensor, varied_parameters
 from .integrator import beginning, check_fit, check_formula, state_space, step_kernel, structure, torque_kernel
 from .located_steps import can_locate
 from .noise import without_noise
@@ -195,15 +195,11 @@ class Run:
     def ended(self, y: Any, system: Any, directions: int, width: int) -> tuple[Any, Any, Any]:
         """Return the same for a number of directions, which are those of the tangents of y and system."""
         columns = {} if self.problem.field is None else self.problem.field.columns
-        numbers = [x for part in (*y, *system) for x in part]
-        data = np.zeros((len(numbers), 1 + width))
-        data[:, 0] = [x.value for x in numbers]
-        data[:, 1 : 1 + directions] = [x.tangent for x in numbers]
         rows = np.empty((1, COLUMNS + self.method.has_own_time, 1 + width))
         last = (self.count, math.inf) if self.method.has_own_time else self.count
         h, t0 = self.dt, self.problem.t0
         run = self._loop(len(system[2]), tuple(columns), width)
-        reached, fine = run(h, t0, self.count, last, data, tuple(columns.values()), rows)
+        reached, fine = run(h, t0, self.count, last, table(y, system, width), tuple(columns.values()), rows)
         if not fine:
             raise StepError(
                 f"{self.method.name} failed in step {reached + 1} (from t = {t0 + reached * h:g} with dt = {h:g}); "

@@ -91,16 +91,6 @@ class Schedule:
     spacing: float = 0.0
     """Time between two samples of the torque; 0 if nothing can be hidden between samples."""
 
-    def with_stops(self, *samples: float) -> Iterator[Leg]:
-        """Yield the legs, split at a few additional times."""
-        wanted = sorted(samples)
-        for leg in self.legs:
-            while wanted and wanted[0] < leg.end:
-                yield leg._replace(end=wanted.pop(0))
-            if wanted and wanted[0] == leg.end:
-                wanted.pop(0)
-            yield leg
-
     def system(self, system: Any, leg: Leg) -> Any:
         """Return the kernel data for a leg: its `moment` is the last parameter of a piecewise field."""
         if not isinstance(self.problem.field, PiecewiseField):

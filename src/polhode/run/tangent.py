@@ -11,43 +11,32 @@ the lengths of these.
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 import functools
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..errors import InputError, StepError
 from ..kernels.loops import COLUMNS
-from ..kernels.so3 import mul, unrotate
 from ..methods import Method
 from ..methods.adaptive.verner87 import verner87
 from ..methods.families.jacobi import jacobi
-from ..numbers import floats
-from ..physics.fields.sides import SidedField, conditions_of, has_conditions
-from ..physics.fields.switches import PiecewiseField, between
+from ..physics.fields.sides import conditions_of, has_conditions
 from ..physics.problem import Problem
 from ..physics.units import ScaledRun
 from ..results.derivatives import STATE, Derivatives, by_blocks, symplectic_defect
 from ..results.observables import matrices
 from ..results.trajectory import Trajectory
 from .adaptive import Path
-from .cut_steps import cut_at_edges
 from .dense import Dense, path_of
 from .directions import Direction, by_name, directions_of, seeds, to_tensor, varied_parameters
-from .integrator import beginning, check_formula, state_space, step_kernel, structure, torque_kernel
+from .integrator import check_formula
 from .located import is_located
 from .noise import without_chain, without_noise
 from .saltation import Switching
+from .tangent_steps import Pairs, Spans, rotation_and_momentum, turned, turned_back
 from .with_states import has_states
-
-WIDTHS = (4, 8, 16)
-"""Numbers of directions processed together: whole vector registers."""
-
-MANY = 2000
-"""Pairs of states that are worth several threads: about five milliseconds of work."""
 
 
 def check_smooth(problem: Problem, what: str, located: bool = False) -> None:
@@ -79,171 +68,6 @@ def check_tangent(problem: Problem, method: Method, located: bool = False) -> No
         raise InputError(
             f"{what} needs steps from state to state, and {method.name} has {carried}; use its base method"
         )
-
-
-class Spans(NamedTuple):
-    """Pairs of states: times of the first and of the second, steps between them, rows of the first, sides between."""
-
-    starts: np.ndarray
-    ends: np.ndarray
-    parts: np.ndarray
-    rows: np.ndarray
-    sides: np.ndarray
-    """(n, conditions) where jumps in the state are located, else (n, 0)."""
-
-    def some(self, which: Any) -> Spans:
-        """Return some of the pairs."""
-        return Spans(*(np.ascontiguousarray(part[which]) for part in self))
-
-    def by_sides(self) -> list[np.ndarray]:
-        """Return the pairs with equal sides, by number."""
-        _, group = np.unique(self.sides, axis=0, return_inverse=True)
-        return [np.flatnonzero(group.ravel() == k) for k in range(int(group.max(initial=-1)) + 1)]
-
-
-@dataclasses.dataclass(frozen=True)
-class Pairs:
-    """Derivatives from states of a run to later ones, by the steps of a method.
-
-    `held` says that no step crosses a jump of the field in time: each sees one side of it only. `located` says the
-    same of jumps in the state. `end` is the end of a run with equal steps, which are cut at jumps in time.
-    """
-
-    problem: Problem
-    method: Method
-    held: bool
-    located: bool = False
-    end: float | None = None
-
-    @functools.cached_property
-    def inner(self) -> Problem:
-        """The problem with the field that the steps see."""
-        if self.end is not None:
-            return cut_at_edges(self.problem, self.method, self.end)
-        field = between(self.problem.field) if self.held else self.problem.field
-        if self.located:
-            assert field is not None
-            field = SidedField(field)
-        if field is self.problem.field:
-            return self.problem
-        made = copy.copy(self.problem)
-        made.field = field
-        return made
-
-    def by_state(self, spans: Spans) -> np.ndarray:
-        """Return the derivatives (n, 6, 6) by the state at the start of each pair, in principal axes."""
-        return rotation_and_momentum(self._with_state(spans))[..., :STATE]
-
-    def ends(self, spans: Spans) -> np.ndarray:
-        """Return the rows (n, 7) at the ends of the pairs."""
-        return self._with_state(spans)[..., 0]
-
-    def _with_state(self, spans: Spans) -> np.ndarray:
-        return self._run(spans, self._constants(8), 8, True)
-
-    def _constants(self, width: int) -> np.ndarray:
-        """Return the data of a run in which inertia and parameters do not vary."""
-        _, (inertia, inverse, parameters) = self.inner.kernel_data(floats.number)
-        numbers = [0.0 if isinstance(x, np.ndarray) else x for x in parameters]  # a column of data has a placeholder
-        data = np.zeros((COLUMNS + 6 + len(numbers), 1 + width))
-        data[COLUMNS:, 0] = *inertia, *inverse, *numbers
-        return data
-
-    def by_data(self, spans: Spans, directions: list[Direction]) -> np.ndarray:
-        """Return the derivatives (n, 6, directions) by inertia and parameters, at fixed states at the starts."""
-        found = np.empty((len(spans.starts), STATE, len(directions)))
-        for other in dict.fromkeys(d.other for d in directions):
-            here = [i for i, d in enumerate(directions) if d.other == other]
-            there = spans._replace(rows=turned(spans.rows, other))
-            for some in (here[i : i + WIDTHS[-1]] for i in range(0, len(here), WIDTHS[-1])):
-                width = next(w for w in WIDTHS if w >= len(some))
-                data = self._data([directions[i] for i in some], other, width)
-                output = rotation_and_momentum(self._run(there, data, width, False))
-                found[:, :, some] = turned_back(output[..., : len(some)], other)
-        return found
-
-    def _data(self, directions: list[Direction], other: Any, width: int) -> np.ndarray:
-        y, system, _ = seeds(self.inner, directions, other)
-        numbers = [x for part in (*y, *system) for x in part]
-        data = np.zeros((len(numbers), 1 + width))
-        data[:, 0] = [x.value for x in numbers]
-        data[COLUMNS:, 1 : 1 + len(directions)] = [x.tangent for x in numbers[COLUMNS:]]
-        return data
-
-    def _run(self, spans: Spans, data: Any, width: int, seeded: bool) -> np.ndarray:
-        if not self.located:
-            return self._run_on_one_side(spans, data, width, seeded)
-        assert isinstance(self.inner.field, SidedField)
-        output, first = np.empty((len(spans.starts), COLUMNS, 1 + width)), len(self.inner.field.whole.parameters)
-        for group in spans.by_sides():
-            held, sides = data.copy(), spans.sides[group[0]]
-            held[COLUMNS + 6 + first : COLUMNS + 6 + first + len(sides), 0] = sides
-            output[group] = self._run_on_one_side(spans.some(group), held, width, seeded)
-        return output
-
-    def _run_on_one_side(self, spans: Spans, data: Any, width: int, seeded: bool) -> np.ndarray:
-        from ..compile.threads import share_out
-
-        field = self.inner.field
-        columns = {} if field is None else field.columns
-        number = len(spans.starts)
-        output = np.empty((number, COLUMNS, 1 + width))
-        run = self._program(len(data) - COLUMNS - 6, tuple(columns), width, seeded)
-        failed = []
-
-        def work(begin: int, end: int) -> None:
-            reached = run(*spans[:4], data, tuple(columns.values()), output, begin, end)
-            if reached < end:
-                failed.append(reached)
-
-        share_out(work, number, threads=None if number >= MANY else 1)
-        if failed:
-            raise StepError(
-                f"the step of {self.method.name} from t = {spans.starts[min(failed)]:g} failed with tangents"
-            )
-        if not np.isfinite(output).all():
-            raise StepError(
-                f"the formulas of {self.method.name} have no finite derivative at this motion (equal moments, a spin "
-                f"about a principal axis, or a body at rest); use another method"
-            )
-        return output
-
-    def _program(self, parameters: int, columns: tuple[int, ...], width: int, seeded: bool) -> Any:
-        from ..compile.batch import tangents
-        from ..compile.program import program
-
-        problem, method, field = self.inner, self.method, self.inner.field
-        whole = field.whole if isinstance(field, SidedField) else field
-        moment = len(whole.parameters) - 1 if isinstance(whole, PiecewiseField) else -1
-
-        def build_loop() -> Any:
-            return tangents.between_states(
-                step_kernel(problem, method.build(floats.number)), torque_kernel(problem, floats.number, method),
-                state_space(method), beginning(method), parameters, columns, width, seeded, moment,
-            )  # fmt: skip
-
-        return program(build_loop, "tangents between states", width, seeded, moment, *structure(problem, method)).run
-
-
-def rotation_and_momentum(output: np.ndarray) -> np.ndarray:
-    """Return (d, dPi) (n, 6, directions) from the values and tangents of quaternion and momentum: d = 2 Im(q* dq)."""
-    w, x, y, z = (output[:, i, :1] for i in range(4))
-    a, b, c, d = (output[:, i, 1:] for i in range(4))
-    turn = (w * b - x * a - y * d + z * c, w * c - y * a - z * b + x * d, w * d - z * a - x * c + y * b)
-    return np.concatenate([2 * np.stack(turn, 1), output[:, 4:7, 1:]], 1)
-
-
-def turned(rows: np.ndarray, other: Any) -> np.ndarray:
-    """Return rows in other principal axes."""
-    if not other:
-        return rows
-    q, m = tuple(rows[:, :4].T), tuple(rows[:, 4:7].T)
-    return np.stack([*mul(q, other), *unrotate(other, m)], 1)
-
-
-def turned_back(tangents: np.ndarray, other: Any) -> np.ndarray:
-    """Return tangents in the principal axes of the body, from others."""
-    return by_blocks(matrices(np.array([other]))[0], tangents) if other else tangents
 
 
 class Tangent(Derivatives):
@@ -297,8 +121,7 @@ class Tangent(Derivatives):
     @functools.cached_property
     def error(self) -> float:
         """Estimated relative error of the matrix at the end due to the steps: what halving all steps changes."""
-        halves = self._chain(self._by_state(self._all(2)), np.eye(STATE))[-1]
-        whole = self._total(None)[-1]
+        halves, whole = self._with_halved_steps(), self._total(None)[-1]
         return float(abs(halves - whole).max() / abs(halves).max())
 
     @property
@@ -375,6 +198,10 @@ class Tangent(Derivatives):
     def _sides(self, which: np.ndarray) -> np.ndarray:
         """Return the sides after some stored states."""
         return np.empty((len(which), 0)) if self._switching is None else self._switching.sides[which]
+
+    def _with_halved_steps(self) -> np.ndarray:
+        """Return the matrix at the end of steps of half the length."""
+        return self._chain(self._by_state(self._all(2)), np.eye(STATE))[-1]
 
     def _by_state(self, spans: Spans, first: int = 0) -> np.ndarray:
         """Return the derivatives over neighbouring states from `first` on, with the jumps at their ends."""
@@ -453,11 +280,14 @@ class Tangent(Derivatives):
         first, between_two = self._places
         found = total[first]
         if between_two.any():
-            spans = self._within()
-            found[between_two] = self._pairs.by_state(spans) @ found[between_two]
-            if name is not None:
-                found[between_two] += self._pairs.by_data(spans, self._directions(name))
+            found[between_two] = self._after(found[between_two], name)
         return found
+
+    def _after(self, tangents: np.ndarray, name: str | None) -> np.ndarray:
+        """Return derivatives at the times between stored states, from those at the states before them."""
+        spans = self._within()
+        found = self._pairs.by_state(spans) @ tangents
+        return found if name is None else found + self._pairs.by_data(spans, self._directions(name))
 
     def _seen_rows(self) -> np.ndarray:
         """Return the states at the times, in principal axes."""
@@ -466,8 +296,12 @@ class Tangent(Derivatives):
         first, between_two = self._places
         found = self._rows[first].copy()
         if between_two.any():
-            found[between_two] = self._pairs.ends(self._within())
+            found[between_two] = self._rows_after()
         return found
+
+    def _rows_after(self) -> np.ndarray:
+        """Return the states at the times between stored states."""
+        return self._pairs.ends(self._within())
 
 
 def _frame() -> np.ndarray:

@@ -58,12 +58,8 @@ def hand_all_over(
         extra_columns[n, bodies] = row[COLUMNS : COLUMNS + extra_columns.shape[2]].T
 
 
-def checked(holds: Callable[..., Any], change: Callable[..., Any] | None, array: np.ndarray, out: np.ndarray) -> bool:
-    """Return whether a condition holds for every row; if so, fill `out` with what a kernel makes of them."""
+def changed(holds: Callable[..., Any], change: Callable[..., Any], array: np.ndarray) -> np.ndarray | None:
+    """Apply a kernel to every row if a condition holds for all rows; else return None."""
     v = components(array)
     with np.errstate(all="ignore"):
-        if not np.all(holds(v)):
-            return False
-        if change is not None:
-            out[...] = np.stack(change(v), -1)
-    return True
+        return np.stack(change(v), -1) if np.all(holds(v)) else None

@@ -23,12 +23,15 @@ from ...symbolic.expression import compiled, source, symbol
 from .. import numba_target
 from ..program import program
 from ..simd.vector_types import LANES, load, store
-from ..threads import share_out
+from ..threads import share_evenly
 from . import few_bodies
 from .places import ATTITUDE, AXES, DT, INERTIA, INVERSE, MOMENTS, MOMENTUM, PARAMETERS, STATE, STEPS, VALUES
 
 FEW = 1024
 """Most bodies that NumPy converts: nothing is compiled for them, and the bits are the same."""
+
+LEAST = 512
+"""Fewest groups of lanes for a thread in a pass over all bodies: they take about 0.1 ms."""
 
 EVERYBODY = np.empty(0, dtype=np.int64)
 """Natural order of the bodies (no permutation)."""
@@ -242,7 +245,8 @@ def lay_out(given: tuple[np.ndarray, ...], order: np.ndarray, number: int, data:
         return
     size = sizes(given)
     run = program(lambda: _laying_out(size), "lay out", size).run
-    share_out(lambda begin, end: run(given, order, number, data, first, begin, end), data.shape[1] // LANES)
+    groups = data.shape[1] // LANES
+    share_evenly(lambda begin, end: run(given, order, number, data, first, begin, end), groups, LEAST)
 
 
 def _handing_over(size: Sizes) -> Callable[..., Any]:
@@ -280,27 +284,16 @@ def hand_all_over(
         return
     size = sizes(given)
     run = program(lambda: _handing_over(size), "hand over", size).run
-    share_out(lambda begin, end: run(given, order, rows, first, last, *found, begin, end), rows.shape[2] // LANES)
+    groups = rows.shape[2] // LANES
+    share_evenly(lambda begin, end: run(given, order, rows, first, last, *found, begin, end), groups, LEAST)
 
 
 # --- checks -----------------------------------------------------------------------------------------
 
 
-def _checking(holds: Callable[..., Any], width: int, change: Callable[..., Any] | None) -> Callable[..., Any]:
+def _checking(holds: Callable[..., Any], width: int, change: Callable[..., Any]) -> Callable[..., Any]:
     take, read = taking(width), three if width == 3 else four
-    condition = one_by_one(lambda v: (holds(v),), width)
-    straight = None if change is None else one_by_one(change, width)
-
-    def put(v: Any, bodies: Any, block: Any, out: Any) -> None:
-        new = straight(v)  # type: ignore[misc]
-        for j in range(width):
-            store(block[j], 0, new[j])
-        from_lanes(block, 0, 0, bodies, 0, LANES, out, width)
-
-    def leave(v: Any, bodies: Any, block: Any, out: Any) -> None:
-        pass
-
-    finish = inner(leave if change is None else put)
+    condition, straight = one_by_one(lambda v: (holds(v),), width), one_by_one(change, width)
 
     def check(array: Any, order: Any, out: Any, begin: int, end: int) -> bool:
         bodies, block = np.empty(LANES, np.int64), np.empty((width, LANES))
@@ -310,28 +303,22 @@ def _checking(holds: Callable[..., Any], width: int, change: Callable[..., Any] 
             v = read(block, 0, 0)
             if not all_lanes(condition(v)[0]):
                 return False
-            finish(v, bodies, block, out)
+            new = straight(v)
+            for j in range(width):
+                store(block[j], 0, new[j])
+            from_lanes(block, 0, 0, bodies, 0, LANES, out, width)
         return True
 
     return check
 
 
-def all_hold(holds: Callable[..., Any], array: np.ndarray) -> bool:
-    """True if a condition, a kernel of three or four numbers, holds for every row."""
-    return _checked(holds, None, array, np.empty((0, array.shape[1])))
-
-
 def changed(holds: Callable[..., Any], change: Callable[..., Any], array: np.ndarray) -> np.ndarray | None:
-    """Apply a kernel to every row if a condition holds for all rows; else return None."""
-    out = np.empty(array.shape)
-    return out if _checked(holds, change, array, out) else None
-
-
-def _checked(holds: Callable[..., Any], change: Callable[..., Any] | None, array: np.ndarray, out: np.ndarray) -> bool:
+    """Apply a kernel of three or four numbers to every row if a condition holds for all rows; else return None."""
     if len(array) <= FEW:
-        return few_bodies.checked(holds, change, array, out)
-    width, fine = array.shape[1], []
+        return few_bodies.changed(holds, change, array)
+    width, fine, out = array.shape[1], list[bool](), np.empty(array.shape)
     run = program(lambda: _checking(holds, width, change), "look", holds, width, change).run
     given = np.require(array, float, ("C", "W"))
-    share_out(lambda begin, end: fine.append(run(given, EVERYBODY, out, begin, end)), padded(len(array)) // LANES)
-    return all(fine)
+    groups = padded(len(array)) // LANES
+    share_evenly(lambda begin, end: fine.append(run(given, EVERYBODY, out, begin, end)), groups, LEAST)
+    return out if all(fine) else None

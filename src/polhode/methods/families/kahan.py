@@ -13,19 +13,8 @@ from typing import Any
 
 from ...kernels.so3 import add, exp, mul, solve3
 from ...numbers.dispatch import kernel
-from ...numbers.types import Number, Vec3
 from ..mechanics import gyration_columns, rotation_increment
 from ..registry import method
-
-
-@kernel
-def discrete_integrals(h: Number, m: Vec3, system: Any) -> Vec3:
-    """The integrals F_1, F_2, F_3 of the map; two of them are independent."""
-    inverse = system[1]
-    a, b, c = inverse[2] - inverse[1], inverse[0] - inverse[2], inverse[1] - inverse[0]
-    s = h * h / 4
-    x, y, z = 1 - s * b * c * m[0] * m[0], 1 - s * c * a * m[1] * m[1], 1 - s * a * b * m[2] * m[2]
-    return (y / z, z / x, x / y)
 
 
 @method(

@@ -129,7 +129,9 @@ def parameters_of(field: Any, params: dict[str, Any], number: int) -> tuple[Fiel
         raise InputError(
             f"the {template.kind} {template.function.__name__} has no parameter {unknown[0]!r}; it has {takes}"
         )
-    given = {name: real_array(value, f"parameter {name} must be numbers") for name, value in params.items()}
+    given = {
+        name: real_array(value, f"parameter {name} must be numbers", fresh=False) for name, value in params.items()
+    }
     bound, own = _bound_to(template, known, given, number)
     data = [name for name in own if isinstance(bound.values[name], Rows)]
     if data:

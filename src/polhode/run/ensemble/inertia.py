@@ -44,16 +44,16 @@ def inertia_of(bodies: Any) -> Inertia:
     from ...compile.batch import layout
 
     expected = "bodies must be ph.Body objects, principal moments (N, 3) or tensors (N, 3, 3)"
-    given = real_array(bodies, expected)
+    given = real_array(bodies, expected, fresh=False)
     if given.shape in ((3,), (3, 3)):
         return _of_objects((Body(given),))
     if given.ndim not in (2, 3) or given.shape[1:] not in ((3,), (3, 3)) or not len(given):
         raise InputError(f"{expected}; got shape {given.shape}")
     if given.ndim == 3:
-        return _of_tensors(given)
-    if layout.all_hold(plain, given):
-        return Inertia(given, plain=True)
-    return Inertia(_checked(given, given))
+        return _of_tensors(given.copy())
+    if (moments := layout.changed(plain, same, given)) is not None:
+        return Inertia(moments, plain=True)
+    return Inertia(_checked(given.copy(), given))
 
 
 def _of_objects(bodies: tuple[Body, ...]) -> Inertia:
@@ -95,6 +95,12 @@ def plain(moments: Vec3) -> Any:
     low, high = where(x < y, x, y), where(x > y, x, y)
     low, high = where(low < z, low, z), where(high > z, high, z)
     return (low > 1e-9 * high) & (x + y + z - 2 * high > 1e-9 * high) & (high < 1e90) & (low > 1e-90)
+
+
+@kernel
+def same(moments: Vec3) -> Vec3:
+    """Return the moments: a copy of all, in one pass with their check."""
+    return moments
 
 
 def _checked(moments: np.ndarray, given: np.ndarray) -> np.ndarray:

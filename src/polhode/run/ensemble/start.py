@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...compile.threads import share_evenly
 from ...errors import InputError
 from ...kernels.so3 import Quat, norm2, unit, unrotate
 from ...numbers.arrays import components
@@ -114,9 +115,20 @@ def _rows(name: str, value: Any, width: int) -> np.ndarray:
 
 def check_finite(name: str, given: np.ndarray) -> None:
     """Refuse numbers that are not finite, and name the body."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(given.sum()):  # one fast pass; the elements are checked only if it fails
-            return
+    if np.isfinite(_total(given)):  # one fast pass; the elements are checked only if it fails
+        return
     if not np.isfinite(given).all():
         i = int(np.flatnonzero(~np.isfinite(given).all(axis=1))[0])
         raise InputError(f"{name} must be finite; those of body {i} are {given[i].tolist()}")
+
+
+def _total(given: np.ndarray) -> float:
+    """Return the sum of all numbers, by all cores."""
+    sums = list[float]()
+
+    def work(begin: int, end: int) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums.append(float(given[begin:end].sum()))
+
+    share_evenly(work, len(given))
+    return sum(sums)

@@ -91,10 +91,6 @@ def _adaptive_variables(task: Task) -> list[str]:
     return steps if task.tol is None else [*steps, "error_estimate"]
 
 
-def _chunks(shape: tuple[int, ...], first: int) -> tuple[int, ...]:
-    return (first, *(max(n, 1) for n in shape[1:]))
-
-
 def _variable(root: Any, name: str, dims: tuple[str, ...], sizes: Mapping[str, int], shard_size: int) -> None:
     """Create an empty array; the doubles of a motion do not compress, so they are stored uncompressed."""
     largest = {"time": file_format.ROWS_PER_CHUNK, "body": shard_size}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...compile.clock import Stopwatch
+from ...compile.threads import share_evenly
 from ...kernels.loops import kept_rows
 from ...methods import Method
 from ...numbers import floats
@@ -228,7 +229,7 @@ def _to_accuracy(task: Task, tol: float, threads: int | None = None) -> Ensemble
         steps, largest, states = extra_columns[-1, :, 0], extra_columns[-1, :, 1], extra_columns[..., 2:]
         path = np.concatenate([q[1:-1], m[1:-1], states[:-1]], axis=2).swapaxes(0, 1)
         used = np.full(len(chosen), step_tol)
-        return Ends(q[-1], m[-1], steps.astype(np.int64), largest, failed, states[-1], path, used)
+        return Ends(q[-1], m[-1], _whole_numbers(steps), largest, failed, states[-1], path, used)
 
     ends, error = ensemble_tolerance.run(task.batch.number, tol, integrate, with_states.groups(field))
     path = ends.path.swapaxes(0, 1)
@@ -286,12 +287,19 @@ def _result(task: Task, found: tuple[np.ndarray, ...], watch: Stopwatch) -> Ense
         kept = tuple(name for name, _ in task.method.states)
         states = dataclasses.replace(states, states=_by_name(numbers, task.method.states), kept=kept)
     if task.tolerance is not None:
-        return dataclasses.replace(states, steps=extra_columns[-1, :, 0].astype(np.int64))
+        return dataclasses.replace(states, steps=_whole_numbers(extra_columns[-1, :, 0]))
     if task.wanted is None:
         return states
     numbers_of_statistics = extra_columns[0, :, task.method.kept_memory + task.states :]
     samples = 1 + np.where(failed < 0, kept_rows(task.count, task.every), (failed - 1) // task.every)
     return dataclasses.replace(states, statistics=task.wanted.results(numbers_of_statistics, samples))
+
+
+def _whole_numbers(column: np.ndarray) -> np.ndarray:
+    """Return a column of the results as integers, by all cores."""
+    found = np.empty(len(column), np.int64)
+    share_evenly(lambda begin, end: np.copyto(found[begin:end], column[begin:end], casting="unsafe"), len(column))
+    return found
 
 
 def _first_samples(task: Task) -> np.ndarray:
