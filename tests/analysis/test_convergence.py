@@ -27,6 +27,19 @@ def test_second_order_on_the_free_body():
         assert max(r.momentum_drift for r in rows) < 1600 * np.finfo(float).eps
 
 
+def test_backwards_in_time():
+    """The end of a problem may lie before its start; steps are given by their lengths."""
+    problem = ph.problems.heavy_top()
+    problem.t_end = problem.t0 - 2.0
+    sizes = comparison.default_steps(problem)
+    assert all(dt > 0 for dt in sizes)
+    rows = convergence(problem, [SECOND], sizes)
+    assert [round(r.dt * r.steps, 9) for r in rows] == [2.0] * len(rows)
+    assert measured_order(rows) == pytest.approx(2, abs=0.05)
+    (shown,) = comparison.trajectories(problem, [SECOND], comparison.middle(sizes), None)
+    assert shown.t[-1] == pytest.approx(problem.t_end)
+
+
 def test_watch_is_told_all_the_work():
     heard = []
     problem = ph.problems.free_body()

@@ -402,3 +402,9 @@ def test_mistakes_by_command(sol: ph.Trajectory, words: list[str], said: str) ->
     assert done.exit_code == 2
     assert done.output.startswith(f"polhode: {said}")
     assert [path.name for path in Path().iterdir()] == ["run.nc"]
+
+
+@pytest.mark.parametrize("name", ["a.glb", "a.gif", "a.MP4"])
+def test_films_and_scenes_are_written_by_animate(sol: ph.Trajectory, name: str) -> None:
+    with pytest.raises(ph.InputError, match=rf"written by animate: sol.animate\('{name}'\)"):
+        sol.export(name)

@@ -337,3 +337,51 @@ def test_field_that_fails_later() -> None:
     )
     with pytest.raises(ph.StepError, match=message):
         step(state, field)
+
+
+# --- jumps ------------------------------------------------------------------------------------------
+
+TURNED = ph.Body([[1.0, 0.1, 0.0], [0.1, 1.4, -0.1], [0.0, -0.1, 1.9]])
+
+
+@ph.torque
+def relay_and_burn(t, omega, k):
+    return ph.where(omega[0] > 0.2, -k, k), ph.where(t < 1.03, 0.1, 0.0), 0.0
+
+
+@pytest.mark.parametrize("dt", [0.1, -0.1])
+@pytest.mark.parametrize(
+    "field",
+    [ph.fields.thruster([0.3, -0.2, 0.25], [[-1.17, -0.6], [0.55, 1.17]]), relay_and_burn(0.3)],
+    ids=["in time", "in the state"],
+)
+def test_steps_end_at_jumps(field, dt, monkeypatch):
+    """As those of `ph.solve`; jumps in time are found for some steps at once."""
+    monkeypatch.setattr("polhode.run.stepper.WINDOW", 5)
+    problem = ph.Problem(TURNED, field, omega=[0.3, 1.1, 0.7])
+    sol = ph.solve(problem, "mkrk(rk4)", dt=dt, steps=15)
+    step, state = ph.stepper(TURNED, "mkrk(rk4)", dt).step, ph.State(problem.quaternion, problem.momentum)
+    for n in range(15):
+        state = step(state, field)
+        assert state.momentum == pytest.approx(sol.momentum[n + 1], abs=1e-13)
+        assert state.quaternion == pytest.approx(sol.quaternion[n + 1], abs=1e-13)
+
+
+def test_steps_that_cross_jumps_are_told():
+    @ph.torque
+    def equal(omega):
+        return ph.where(omega[0] == 0.2, 1.0, 0.0), 0.0, 0.0
+
+    state = ph.State((1.0, 0.0, 0.0, 0.0), (0.1, 0.2, 3.0))
+    with pytest.warns(ph.ResultWarning, match="equal has conditions on the state .* use a smooth formula"):
+        ph.stepper(TURNED, "mkrk(rk4)", 0.1).step(state, equal())
+
+
+def test_a_motion_that_slides_is_told():
+    @ph.torque
+    def friction(omega):
+        return tuple(ph.where(w > 0, -0.2, 0.2) for w in omega)
+
+    state = ph.State((1.0, 0.0, 0.0, 0.0), (0.01, 0.02, 0.01))
+    with pytest.warns(ph.ResultWarning, match="in 1 of 1 steps friction holds the motion on the surface of a jump"):
+        ph.stepper(ph.Body([1.0, 1.0, 1.0]), "mkrk(rk4)", 0.5).step(state, friction())

@@ -20,7 +20,7 @@ from ..physics.problem import Problem, Reference
 from ..results.plain_data import plain
 from ..results.trajectory import Trajectory
 from ..run.solve import solve
-from ..run.step_count import number_of_steps
+from ..run.step_count import number_of_steps, signed_step
 from .convergence import Row, by_method, measured_order, partial_of
 
 LADDER = 7
@@ -50,16 +50,17 @@ def default_methods(problem: Problem) -> list[Method]:
 
 
 def default_steps(problem: Problem, t_end: float | None = None) -> list[float]:
-    """A sequence of step sizes for a problem, each half of the one before.
+    """A sequence of lengths of steps for a problem, each half of the one before.
 
     It starts with the problem's own largest step if that divides the time span; else with a round number of
     steps (1, 2, 5 times a power of ten).
     """
     end = problem.t_end if t_end is None else t_end
-    span = (end if end is not None else problem.t0 + 1.0) - problem.t0
-    if problem.dt is not None and abs(span / problem.dt - round(span / problem.dt)) < 1e-9:
-        return [problem.dt / 2**k for k in range(LADDER)]
-    least = max(1.0, abs(span) * float(np.linalg.norm(problem.omega)) / COARSEST)
+    span = abs((end if end is not None else problem.t0 + 1.0) - problem.t0)
+    longest = None if problem.dt is None else abs(problem.dt)
+    if longest is not None and abs(span / longest - round(span / longest)) < 1e-9:
+        return [longest / 2**k for k in range(LADDER)]
+    least = max(1.0, span * float(np.linalg.norm(problem.omega)) / COARSEST)
     power = 10.0 ** math.floor(math.log10(least))
     count = next(k * power for k in (1, 2, 5, 10) if k * power >= least * (1 - 1e-9))
     return [span / (count * 2**k) for k in range(LADDER)]
@@ -72,7 +73,7 @@ def middle(dts: Sequence[float]) -> float:
 
 def trajectories(problem: Problem, methods: Iterable[Method], dt: float, t_end: float | None) -> list[Trajectory]:
     """One thinned trajectory of each method; for a failed run, the states before the failure."""
-    every = max(1, number_of_steps(problem, dt, t_end, None) // KEPT_STATES)
+    every = max(1, number_of_steps(problem, signed_step(problem, dt, t_end, None), t_end, None) // KEPT_STATES)
     return [_drifts(problem, method, dt, t_end, every) for method in methods]
 
 

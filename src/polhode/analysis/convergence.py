@@ -21,7 +21,7 @@ from ..results.observables import attitude_error
 from ..results.trajectory import Trajectory
 from ..run.integrator import check_fit, engine
 from ..run.solve import solve
-from ..run.step_count import number_of_steps
+from ..run.step_count import number_of_steps, signed_step
 from .invariants import conserved_directions, energy_change, momentum_change
 
 WATCHED_STATES = 256
@@ -81,7 +81,7 @@ def convergence(
     ----------
     problem : Problem
     methods : names, expressions or Methods
-    dts : step sizes; each must divide the time from t0 to the end
+    dts : lengths of steps; each must divide the time from t0 to the end, which may lie before t0
     t_end : end time; by default the problem's own
     watch : called before each piece of work with its name, the number done and the total
     """
@@ -116,7 +116,7 @@ def check(problem: Problem, methods: Iterable[Method], dts: Iterable[float], t_e
     for dt in dts:
         positive("dt", dt)
         if t_end is not None or problem.t_end is not None:
-            number_of_steps(problem, dt, t_end, None)
+            number_of_steps(problem, signed_step(problem, dt, t_end, None), t_end, None)
 
 
 def reference_solution(problem: Problem, t_end: float | None = None) -> Reference:
@@ -185,14 +185,14 @@ def warm_up(problem: Problem, method: Method) -> None:
 
 def measured(problem: Problem, method: Method, dt: float, reference: Reference, directions: np.ndarray) -> Row:
     """Run to the time of the reference and measure the result."""
-    steps = number_of_steps(problem, dt, reference.t, None)
-    failure = ""
+    h, failure = signed_step(problem, dt, reference.t, None), ""
+    steps = number_of_steps(problem, h, reference.t, None)
     try:
-        path = solve(problem, method, dt=dt, steps=steps, every=max(1, steps // WATCHED_STATES), progress=False)
+        path = solve(problem, method, dt=h, steps=steps, every=max(1, steps // WATCHED_STATES), progress=False)
         attitude, momentum = end_errors(path, reference)
         energy_drift = float(np.abs(energy_change(path.energy)).max())
         momentum_drift = float(momentum_change(path.spatial_momentum, directions).max())
-        seconds = loop_seconds(problem, method, dt, steps, path.info.seconds)
+        seconds = loop_seconds(problem, method, h, steps, path.info.seconds)
     except StepError as stop:
         failure = stop.reason
         attitude = momentum = energy_drift = momentum_drift = seconds = math.nan

@@ -11,9 +11,9 @@ import typer
 from ..errors import InputError
 from ..physics.body import Body
 from ..results.ensemble import Ensemble
-from ..results.formats.formats import FORMATS, OWN, export
+from ..results.formats.formats import FORMATS, MOVING, OWN, export
 from ..results.store import trajectory_store
-from ..viewer.animation import RATE, SIZE, SUFFIXES, animate
+from ..viewer.animation import RATE, SIZE, animate
 from .console import app, examples, guarded
 from .view import trajectory_in
 
@@ -25,7 +25,7 @@ EXPORT_HELP = examples(
     "polhode export run.nc spin.mp4 --speed 0.25",
     "polhode export run.nc.partial.zarr so_far.zarr --overwrite",
 )
-FILMS = tuple(suffix.removeprefix(".") for suffix in SUFFIXES)
+FILMS = tuple(suffix.removeprefix(".") for suffix in MOVING)
 SUFFIX_OF = {name: one.suffix for name, one in FORMATS.items()} | {name: f".{name}" for name in FILMS}
 KINDS = ", ".join(SUFFIX_OF)
 
@@ -53,7 +53,7 @@ def export_command(
     """Copy the trajectory or ensemble in a file to NetCDF or Zarr, to a format of other programs, or to a film."""
     given = dict(map(_option, option or ()))
     place = _place(source, path, to)
-    if to in FILMS or (to is None and place.suffix.lower() in SUFFIXES):
+    if to in FILMS or (to is None and place.suffix.lower() in MOVING):
         if given:
             raise InputError("--option is for formats of other programs; for films use --speed, --seconds and --fps")
         _film(source, place, to, body, mesh, overwrite, speed=speed, seconds=seconds, fps=fps, size=size)

@@ -70,16 +70,23 @@ def warn_of_jumps(
         or not (count > MOST_SEEN or _may_cross(problem, states))
     ):
         return
+    warnings.warn(crossing(problem, method, digits, remedy), ResultWarning, stacklevel=4)
+
+
+def crossing(problem: Problem, method: Method, digits: int | None = None, remedy: str = "") -> str:
+    """Return the message that steps of a method may cross jumps in the state; `remedy` as in `warn_of_jumps`."""
+    field = problem.field
+    assert field is not None
     how = f"{method.name} with digits" if digits is not None else method.name
     instead = remedy or "use another one-step method"
     if not conditions_of(field):
         instead = "use a smooth formula instead of ==, and instead of a table of the state"
     elif digits is not None and can_locate(problem, method):
         instead = "remove the argument digits"
-    warnings.warn(
+    return (
         f"{field.name} has conditions on the state (where, abs, comparisons of R or omega), and steps of {how} do not "
-        f"end where they change, so that the order is lost at a jump; {instead}", ResultWarning, stacklevel=4,
-    )  # fmt: skip
+        f"end where they change, so that the order is lost at a jump; {instead}"
+    )
 
 
 def _may_cross(problem: Problem, states: Callable[[], Path]) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError, StepError
-from ..kernels.loops import NO_STATE, is_valid, renormalise
+from ..errors import InputError, ResultWarning, StepError
+from ..kernels.loops import COLUMNS, NO_STATE, is_valid, renormalise
 from ..kernels.so3 import conj, mul, norm2, rotate, unit, unrotate
 from ..methods import Method, methods
 from ..methods.combinators.compose import whole
@@ -23,11 +24,15 @@ from ..physics.body import Body
 from ..physics.fields import Field, FieldTemplate
 from ..physics.fields import torque as field_torque
 from ..physics.fields.decorators import check_frame
+from ..physics.fields.sides import has_jumps
 from ..physics.fields.states import without_states
+from ..physics.fields.switches import switches_of
 from ..physics.fields.template import FRAMES, unbound
 from ..physics.problem import ROTATION_TOLERANCE, Problem, _attitude, _vector, check_axial, finite_number
 from ..physics.validate import check_unit_of_time
-from .integrator import check_fit, torque_kernel
+from .cut_steps import can_cut, cut_at_edges, warn_of_edges
+from .integrator import check_fit, step_kernel, torque_kernel
+from .located_steps import LocatedSteps, can_locate, crossing
 
 NORMALISE = 1e-12
 """Deviation of |q|^2 from 1 above which q is normalised: larger than the round-off of our own steps."""
@@ -117,7 +122,7 @@ _HELD = {frame: field_torque(_three_numbers, frame=frame) for frame in FRAMES}
 
 
 def _compiled(method: Method, torque: Callable[..., Any], kind: str, has_principal_rotation: bool) -> Any:
-    """Return the compiled step, shared by all bodies; `kind` is the kind of torque, or the structure of a field."""
+    """Return the compiled step with a torque of some kind, shared by all bodies."""
     from ..compile.program import program
 
     def one() -> Callable[..., Any]:
@@ -126,19 +131,67 @@ def _compiled(method: Method, torque: Callable[..., Any], kind: str, has_princip
     return program(one, "step", method, kind, has_principal_rotation).run
 
 
-def _in_python(method: Method, torque: Callable[..., Any], kind: str, has_principal_rotation: bool) -> Any:
-    """Return the step in plain Python, for torques that are called as plain Python."""
-    return _one_step(whole(method)(floats.number), torque, has_principal_rotation)
+def _in_field(problem: Problem, method: Method) -> Any:
+    """Return the step in the field of a problem, compiled unless its torque is called as plain Python."""
+    field, rotated = problem.field, problem.body.has_principal_rotation
+    assert field is not None
+
+    def one() -> Callable[..., Any]:
+        step = step_kernel(problem, whole(method)(floats.number))
+        return _one_step(step, torque_kernel(problem, floats.number, method), rotated)
+
+    if field.in_python:
+        return one()
+    from ..compile.program import program
+
+    return program(one, "step", method, field.structure, rotated).run
+
+
+WINDOW = 1024
+"""Steps ahead for which the jumps of a field in time are found at once."""
 
 
 @dataclasses.dataclass
 class _Bound:
-    """A field with its compiled step and parameters."""
+    """A field with its compiled step and parameters, for the times from `first` to `last`."""
 
     field: Field
     problem: Problem
     advance: Any
-    parameters: tuple[float, ...]
+    parameters: tuple[Any, ...]
+    first: float
+    last: float
+
+
+def _located_step(problem: Problem, method: Method, dt: float) -> Callable[..., Any]:
+    """One step as `_one_step`, which ends at jumps of the field in the state, and in time from the start on."""
+    steps = LocatedSteps.of_run(problem, method, dt, WINDOW)
+    run, units, rotated = steps.run, steps.units, problem.body.has_principal_rotation
+
+    def one(
+        h: Any, t: Any, q: Any, m: Any, force: Any, parameters: Any, inertia: Any, inverse: Any, principal_to_body: Any
+    ) -> Any:
+        if not _fit(q, m, force):
+            return q, m, h, UNFIT
+        q = unit(q) if abs(norm2(q) - 1) > NORMALISE else q
+        if rotated:
+            q, m = mul(q, principal_to_body), unrotate(principal_to_body, m)
+        start, rows, slid = units.rows(np.array([[*q, *m]]))[0].tolist(), np.empty((1, COLUMNS)), run.slid
+        _, _, _, residual, fine = run.advance(
+            float(units.times(h)), float(units.times(t)), 0, 1, 1, 1, (tuple(start[:4]), tuple(start[4:])),
+            run.held.system, rows,
+        )  # fmt: skip
+        if not fine:
+            return q, m, residual, FAILED
+        if run.slid > slid == 0:
+            run.warn_of_sliding(1)
+        end = units.rows(rows, back=True)[0].tolist()
+        q, m = tuple(end[:4]), tuple(end[4:])
+        if rotated:
+            q, m = mul(q, conj(principal_to_body)), rotate(principal_to_body, m)
+        return q, m, residual, FINE
+
+    return one
 
 
 class Stepper:
@@ -215,16 +268,30 @@ class Stepper:
 
     def _bound(self, field: Field, q: Any, m: Any, t: float) -> _Bound:
         """Return the step for a field; check the field if it is new."""
-        if self._last is None or self._last.field is not field:
-            if field.states:
-                raise without_states(field)
-            problem = Problem(self.body, field, attitude=q, momentum=m, t0=t)
-            check_fit(self.method, problem)
-            torque = torque_kernel(problem, floats.number, self.method)
-            made = _in_python if field.in_python else _compiled
-            advance = made(self.method, torque, field.structure, bool(self._own))
-            self._last = _Bound(field, problem, advance, (*field.parameters, *self._own))
-        return self._last
+        last = self._last
+        new, end = last is None or last.field is not field, t + self.dt
+        if last is None or new or min(t, end) < last.first or max(t, end) > last.last:
+            self._last = last = self._bind(field, q, m, t, new)
+        return last
+
+    def _bind(self, field: Field, q: Any, m: Any, t: float, new: bool) -> _Bound:
+        """Return the step for a field, with its jumps in time from t on; warn if steps cross jumps of a new one."""
+        if field.states:
+            raise without_states(field)
+        problem, end = Problem(self.body, field, attitude=q, momentum=m, t0=t), t + WINDOW * self.dt
+        check_fit(self.method, problem)
+        first, last = sorted((t, end)) if switches_of(field) else (-math.inf, math.inf)
+        if can_locate(problem, self.method):
+            located = _located_step(problem, self.method, self.dt)
+            return _Bound(field, problem, located, (*field.parameters, *self._own), first, last)
+        inner = cut_at_edges(problem, self.method, end)
+        if new and has_jumps(field):
+            warnings.warn(crossing(problem, self.method), ResultWarning, stacklevel=5)
+        if new and not can_cut(problem, self.method):
+            warn_of_edges(problem, self.method, end)
+        assert inner.field is not None
+        advance = _in_field(inner, self.method)
+        return _Bound(field, problem, advance, (*inner.field.parameters, *self._own), first, last)
 
     def _check_linear(self, q: Any, m: Any, force: Any, frame: str) -> None:
         """Refuse momentum or torque along the axis of a linear body."""

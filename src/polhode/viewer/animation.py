@@ -19,6 +19,7 @@ from ..physics.body import Body
 from ..physics.shapes import Shape
 from ..physics.triangles import meshes, reach
 from ..physics.validate import file_path, flag, positive
+from ..results.formats.formats import MOVING
 from ..results.observables import matrices
 from ..results.store.atomic import place_for, replacing, write_whole
 from ..results.trajectory import Trajectory
@@ -28,7 +29,6 @@ from .gltf import glb
 from .motion import attitudes_at
 from .painter import AXIS, FAINT, GROUND, HOLE, INK, OMEGA, PAPER, PULL, TRAIL, Camera, Canvas, circle, finer
 
-SUFFIXES = (".gif", ".mp4", ".glb")
 SECONDS, RATE, SIZE = 12.0, 25, (640, 480)
 """Longest film by default, its pictures per second, and their width and height in pixels."""
 MOST_PICTURES = 5000
@@ -99,8 +99,8 @@ def animate(
 
 def _checked(path: str | Path, overwrite: bool) -> Path:
     path = file_path(path, "path must be the name of a film or scene such as 'spin.gif'")
-    if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"the name must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}; got {path}")
+    if path.suffix.lower() not in MOVING:
+        raise InputError(f"the name must end in {', '.join(MOVING[:-1])} or {MOVING[-1]}; got {path}")
     if not path.parent.exists():
         raise InputError(f"the folder {path.parent} does not exist; create it first")
     if path.exists() and not flag("overwrite", overwrite):

@@ -48,6 +48,9 @@ FORMATS = {
 
 OWN = (".zarr", ".nc")
 
+MOVING = (".gif", ".mp4", ".glb")
+"""Suffixes of films and moving scenes, which `animate` writes."""
+
 
 def format_of(path: Path, to: str | None = None) -> Format:
     """Return the format with a name, or that of the suffix of a path."""
@@ -58,6 +61,8 @@ def format_of(path: Path, to: str | None = None) -> Format:
     for one in FORMATS.values():
         if path.suffix.lower() == one.suffix:
             return one
+    if path.suffix.lower() in MOVING:
+        raise InputError(f"films and moving scenes are written by animate: sol.animate({path.name!r})")
     known = ", ".join([*OWN, *(one.suffix for one in FORMATS.values())])
     raise InputError(f"the name of the new file must end in one of {known}; got {path.name!r}")
 

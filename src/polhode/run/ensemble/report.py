@@ -60,11 +60,19 @@ def shortcomings(task: Task, many: Ensemble, tol: float | None = None) -> Iterat
 
 
 def _crossed_edges(task: Task) -> np.ndarray:
-    """Return the edges in time of the first field that equal steps cross."""
+    """Return the edges in time of the first field that equal steps cross; pulses of a controller are no such edges."""
     cut = can_cut(task.model, task.method) and not control.is_controlled(task.model)
     if task.tolerance is not None or task.one_by_one or (cut and same_edges(task)):
         return np.empty(0)
-    return crossed_edges(task.batch.field, task.t0, task.t0 + task.count * float(task.batch.dt[0]))
+    end = task.t0 + task.count * float(task.batch.dt[0])
+    return np.concatenate([np.empty(0), *(crossed_edges(part, task.t0, end) for part in _without_controller(task))])
+
+
+def _without_controller(task: Task) -> list[Field]:
+    """Return the terms of the field that are not a controller."""
+    field = task.batch.field
+    parts = field.template.parts if isinstance(field, SumField) else () if field is None else (field,)
+    return [part for part in parts if not isinstance(part, ControlField)]
 
 
 def _jumping_field(task: Task) -> Field | None:
@@ -72,9 +80,7 @@ def _jumping_field(task: Task) -> Field | None:
     field = task.batch.field
     if task.tolerance is not None or task.one_by_one or field is None or field.bath is not None:
         return None
-    parts = field.template.parts if isinstance(field, SumField) else (field,)
-    plain = [part for part in parts if not (part.states or isinstance(part, ControlField))]
-    return field if any(map(has_jumps, plain)) else None
+    return field if any(has_jumps(part) for part in _without_controller(task) if not part.states) else None
 
 
 def _count_of(some: int, of: int) -> str:
