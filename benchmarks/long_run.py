@@ -10,12 +10,12 @@ import concurrent.futures
 from pathlib import Path
 
 import matplotlib.pyplot as plt
-from validation.long_run import drifts, growth_exponent, root_mean_square, scattered_starts
 
 import polhode as ph
 from polhode import plots
 from polhode.analysis import bench
 from polhode.analysis.invariants import conserved_directions, momentum_label
+from polhode.analysis.long_run import drifts, growth_exponent, root_mean_square, scattered_starts
 
 HERE = Path(__file__).parent
 STARTS = 4

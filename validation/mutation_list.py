@@ -51,8 +51,6 @@ MUTATIONS = [
         ("swc1-half-turn", "methods/families/comparators.py", "unrotate(half, along(unrotate(half, m), h, force))",
          "along(unrotate(half, unrotate(half, m)), h, force)", FORMULAS, "swc1"),
         ("bbtrapwd-velocity", "methods/families/comparators.py", "scale(2 / h, psi)", "scale(1 / h, psi)", FORMULAS, "bbtrapwd"),
-        ("matrix-to-quaternion", "methods/mechanics.py", "c[1] - b[2]", "b[2] - c[1]", "test_rattle.py",
-         "turn_is_that"),
         # Buss and Adams
         ("buss-commutator", "methods/families/buss.py", "h * h / 12, cross(a, w)", "h * h / 24, cross(a, w)", FORMULAS,
          "buss2plus"),
@@ -181,7 +179,7 @@ MUTATIONS = [
          "soft_wall"),
         ("cone-moments", "physics/shapes.py", "3 * height * height / 80", "3 * height * height / 60", "test_bodies.py",
          "solids_against"),
-        ("parallel-axes", "physics/body.py", "mass * np.outer(arm, arm)", "2 * mass * np.outer(arm, arm)", "test_bodies.py",
+        ("parallel-axes", "physics/inertia_tensor.py", "mass * np.outer(arm, arm)", "2 * mass * np.outer(arm, arm)", "test_bodies.py",
          "parallel_axes"),
         ("quadratic-drag", "physics/fields/actuators.py", "-coefficients[i] * speed * omega[i]", "-coefficients[i] * omega[i]",
          "test_ready_fields.py", "drag_slows"),

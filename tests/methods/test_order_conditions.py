@@ -177,11 +177,6 @@ def test_the_tail_of_r_f_has_the_coefficients_of_its_series():
         assert found == 240240 * (carlson_series(Fraction(1, 2), (a, b, -a - b), 7) - 1)
 
 
-def test_the_tail_of_r_c_has_the_coefficients_of_its_series():
-    for s in (Fraction(1, 3), Fraction(-2, 7), Fraction(5, 4)):
-        assert elliptic._tail_c(s) * s * s == 80080 * (carlson_series(Fraction(1, 2), (2 * s, -s, -s), 7) - 1)
-
-
 # --- series of the angle near zero ------------------------------------------------------------------
 
 

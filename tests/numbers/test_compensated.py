@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from validation.long_run import drifts, growth_exponent, root_mean_square, scattered_starts
 
 import polhode as ph
 from polhode import plots
 from polhode.analysis import checks
+from polhode.analysis.long_run import drifts, growth_exponent, root_mean_square, scattered_starts
 from polhode.kernels.loops import stepping
 from polhode.kernels.state import collapse, compensate, renormalise, summed
 from polhode.methods.families.splitting import excess, less_one

@@ -13,14 +13,14 @@ from typing import Any
 import mpmath
 import numpy as np
 
-from polhode.analysis.invariants import conserved_directions
-from polhode.errors import StepError
-from polhode.kernels.so3 import dot, norm, rotate, times, unit
-from polhode.kernels.state import collapse
-from polhode.methods import Method
-from polhode.numbers.multiprecision import number
-from polhode.physics.problem import Problem
-from polhode.run.integrator import engine
+from ..errors import StepError
+from ..kernels.so3 import dot, norm, rotate, times, unit
+from ..kernels.state import collapse
+from ..methods import Method
+from ..numbers.multiprecision import number
+from ..physics.problem import Problem
+from ..run.integrator import engine
+from .invariants import conserved_directions
 
 DIGITS = 50
 """Working digits of the measurement."""
