@@ -181,7 +181,7 @@ MUTATIONS = [
          "soft_wall"),
         ("cone-moments", "physics/shapes.py", "3 * height * height / 80", "3 * height * height / 60", "test_bodies.py",
          "solids_against"),
-        ("parallel-axes", "physics/body.py", "mass * np.outer(arm, arm)", "2 * mass * np.outer(arm, arm)", "test_bodies.py",
+        ("parallel-axes", "physics/inertia_tensor.py", "mass * np.outer(arm, arm)", "2 * mass * np.outer(arm, arm)", "test_bodies.py",
          "parallel_axes"),
         ("quadratic-drag", "physics/fields/actuators.py", "-coefficients[i] * speed * omega[i]", "-coefficients[i] * omega[i]",
          "test_ready_fields.py", "drag_slows"),
