@@ -12,6 +12,7 @@ from xdist.scheduler import LoadScopeScheduling
 import interpreted as interpretation
 
 matplotlib.use("Agg")
+pytest.register_assert_rewrite("python_loop", "stopped_runs")
 
 # The same examples every time, and no clock: a test depends neither on the load of the machine nor on earlier runs.
 # `--hypothesis-profile random` (the nightly run) looks for new ones.

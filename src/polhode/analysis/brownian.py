@@ -28,16 +28,16 @@ from ..run.integrator import start, torque_kernel
 from .cubature import degree_7
 from .generic_problems import ALL_STARTS, FRICTION, KT, generic
 from .gibbs import IN_POTENTIAL, at_start, attitudes
-from .noise import SLOPE_TOLERANCE, Driven, Given, repeated, slope_of_expectation
+from .noise import Driven, Given, repeated, slope_of_expectation
 from .polynomials import Polynomial
-from .setting import EXACT, FINE_STEPS, LARGE_STEP, LOCAL_STEPS, distance, fifty, largest
+from .setting import EXACT, FINE_STEPS, LARGE_STEP, LOCAL_STEPS, agrees, distance, fifty, largest
 
 VERY_SHORT_STEPS = (2**-17, 2**-18)
 
 
 def _fault(name: str, declared: Any, measured: float, which: int = 0) -> list[str]:
     """A sentence if a measured order is not the declared one."""
-    if measured == declared or abs(measured - (declared or 0)) <= SLOPE_TOLERANCE:
+    if agrees(measured, declared or 0):
         return []
     return [f"{name} declared {declared}, measured {measured:.2f} on start {which}"]
 

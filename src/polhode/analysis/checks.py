@@ -62,8 +62,10 @@ from .setting import (
     LARGE_STEP,
     LARGER_STEP,
     LOCAL_STEPS,
+    SLOPE_TOLERANCE,
     VISIBLE,
     Setting,
+    agrees,
     distance,
     fifty,
     largest,
@@ -74,9 +76,6 @@ __all__ = [
     "changes", "check", "distance", "generic", "hills", "measured_order", "number", "poisson_defect", "stir",
     "symplectic_defect", "torque_kernel",
 ]  # fmt: skip
-
-SLOPE_TOLERANCE = 0.1
-"""Measured orders within this distance of a whole number count as that number."""
 
 Starts = Sequence[int]
 
@@ -116,14 +115,10 @@ def _reported(check: Callable[..., list[str]]) -> Callable[..., list[str]]:
     return run
 
 
-def _agrees(measured: float, declared: float) -> bool:
-    return measured == declared or abs(measured - declared) <= SLOPE_TOLERANCE
-
-
 def _order_on(method: Method, kind: str, which: Which, declared: float) -> float:
     """The measured order; if it is not the declared one, the order of finer steps."""
     measured = measured_order(method, kind, which)
-    return measured if _agrees(measured, declared) else measured_order(method, kind, which, FINE_STEPS)
+    return measured if agrees(measured, declared) else measured_order(method, kind, which, FINE_STEPS)
 
 
 @_reported
@@ -162,7 +157,7 @@ def check_order(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
             continue
         for which in starts:
             measured = _order_on(method, kind, which, declared)
-            if not _agrees(measured, declared):
+            if not agrees(measured, declared):
                 faults.append(f"declared order {declared} ({kind}), measured {measured:.2f} on start {which}")
     return faults
 
@@ -262,7 +257,7 @@ def check_needs(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     if method.asks.find(TorqueAndCorrector):  # a corrector exists only for a potential
         return []
     above = NEEDS[NEEDS.index(method.needs) + 1]
-    kept = all(_agrees(_order_on(method, above, i, method.order), method.order) for i in starts)
+    kept = all(agrees(_order_on(method, above, i, method.order), method.order) for i in starts)
     kept = kept and not (method.symmetric and any(not asymmetry(method, above, i) <= EXACT for i in starts))
     return [f"declared needs={method.needs!r}, but it takes fields of kind {above!r} as well"] if kept else []
 
@@ -440,7 +435,7 @@ def check_estimated(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
         errors = true_errors(method, LOCAL_STEPS[1], which)
         for word, before, now, error in zip(("attitude", "momentum"), long, short, errors, strict=True):
             measured = float(mpmath.log(before / now, 2))
-            if not _agrees(measured, expected):
+            if not agrees(measured, expected):
                 faults.append(f"the estimate of the {word} goes as h^{measured:.2f}, not as h^{expected}")
             if not now >= error:
                 faults.append(f"the estimate of the {word}, {mpmath.nstr(now, 3)}, is below {mpmath.nstr(error, 3)}")

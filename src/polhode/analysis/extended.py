@@ -26,10 +26,7 @@ from ..numbers.multiprecision import number
 from ..run.integrator import torque_kernel
 from .generic_problems import ALL_STARTS, KT, LINEAR, TAU, Which, chain_start, generic
 from .measurements import NUDGE, invariants, nudged, tangent
-from .setting import EXACT, FINE_STEPS, LARGE_STEP, LOCAL_STEPS, VISIBLE, Setting, distance, fifty
-
-SLOPE_TOLERANCE = 0.1
-"""Measured orders within this distance of a whole number count as that number."""
+from .setting import EXACT, FINE_STEPS, LARGE_STEP, LOCAL_STEPS, VISIBLE, Setting, agrees, distance, fifty
 
 COLUMNS = 14
 """Columns of the extrapolation: its order is twice their number."""
@@ -168,10 +165,6 @@ def measure_defect(method: Method, kind: str, which: int = 0, h: float = LARGE_S
 # --- the check --------------------------------------------------------------------------------------
 
 
-def _agrees(measured: float, declared: float) -> bool:
-    return measured == declared or abs(measured - declared) <= SLOPE_TOLERANCE
-
-
 def _is_bound(method: Method) -> bool:
     """Whether the declared orders of the extended energy are lower bounds.
 
@@ -201,9 +194,9 @@ def check_extended(method: Method, starts: Sequence[int] = ALL_STARTS) -> list[s
     for kind, (name, order) in kinds.items():
         for which in starts:
             measured = extended_energy_slope(method, kind, which)
-            if not _agrees(measured, order):
+            if not agrees(measured, order):
                 measured = extended_energy_slope(method, kind, which, FINE_STEPS)
-            if not (_agrees(measured, order) or (_is_bound(method) and measured > order)):
+            if not (agrees(measured, order) or (_is_bound(method) and measured > order)):
                 faults.append(f"{name} declared {order}, measured {measured:.2f} on start {which}")
     return faults + _check_measure(method, list(kinds), starts)
 

@@ -30,8 +30,19 @@ from ..run.integrator import torque_kernel
 from .cubature import Rule, degree_1, degree_3, degree_5, degree_7
 from .generic_problems import ALL_STARTS, FRICTION, KT, STARTS
 from .measurements import NUDGE, invariants, nudged, slopes
-from .noise import SLOPE_TOLERANCE, Given
-from .setting import EXACT, FINE_STEPS, LARGE_STEP, LOCAL_STEPS, Setting, distance, fifty, largest
+from .noise import Given
+from .setting import (
+    EXACT,
+    FINE_STEPS,
+    LARGE_STEP,
+    LOCAL_STEPS,
+    SLOPE_TOLERANCE,
+    Setting,
+    agrees,
+    distance,
+    fifty,
+    largest,
+)
 
 MGL = 0.4
 """Strength of the potential U = mgl R33."""
@@ -234,6 +245,6 @@ def check_measure(method: Method, starts: Sequence[int] = ALL_STARTS) -> list[st
         expected = 0 if declared is None else declared
         for which in starts:
             measured = measure_slope(method, kind, which)
-            if measured != expected and not abs(measured - expected) <= SLOPE_TOLERANCE:
+            if not agrees(measured, expected):
                 faults.append(f"{name} declared {declared}, measured {measured:.2f} on start {which}")
     return faults

@@ -34,10 +34,7 @@ from ..physics.problem import Problem
 from .cubature import degree_7
 from .generic_problems import ALL_STARTS, FRICTION, KT, generic
 from .polynomials import Polynomial
-from .setting import EXACT, FINE_STEPS, LARGE_STEP, LOCAL_STEPS, Setting, distance, fifty, largest
-
-SLOPE_TOLERANCE = 0.1
-
+from .setting import EXACT, FINE_STEPS, LARGE_STEP, LOCAL_STEPS, Setting, agrees, distance, fifty, largest
 
 # --- random numbers ---------------------------------------------------------------------------------
 
@@ -232,8 +229,8 @@ def check_weak_order(method: Method, starts: Sequence[int] = ALL_STARTS) -> list
     declared, faults = method.noise.weak_order, []
     for which in starts:
         measured = weak_slope(method, which)
-        if abs(measured - declared) > SLOPE_TOLERANCE:
+        if not agrees(measured, declared):
             measured = weak_slope(method, which, FINE_STEPS)
-        if not abs(measured - declared) <= SLOPE_TOLERANCE:
+        if not agrees(measured, declared):
             faults.append(f"weak order declared {declared}, measured {measured:.2f} on start {which}")
     return faults

@@ -93,6 +93,15 @@ class Setting:
         return collapse(new), new[2][0] + new[2][1] - self.t
 
 
+SLOPE_TOLERANCE = 0.1
+"""Measured orders within this distance of a whole number count as that number."""
+
+
+def agrees(measured: float, declared: float) -> bool:
+    """Whether a measured order is the declared one; NaN is none."""
+    return measured == declared or abs(measured - declared) <= SLOPE_TOLERANCE
+
+
 def largest(values: Iterable[Any]) -> Any:
     """The largest number; NaN if one of them is NaN (with `max` that depends on the order)."""
     found = list(values)

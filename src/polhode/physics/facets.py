@@ -124,7 +124,7 @@ class Facets:
         length = float(np.linalg.norm(n))
         if length == 0:
             raise InputError("normal must not be zero; it gives the direction of the plate", "normal")
-        return cls([n / length, -n / length], [positive("area", area)] * 2, [at, at])  # type: ignore[arg-type]
+        return cls(np.array([n / length, -n / length]), np.full(2, positive("area", area)), np.array([at, at]))
 
     def radiation_torque(self, sun: Any, pressure: float, specular: Any = 0.0, diffuse: Any = 0.0) -> np.ndarray:
         """Torques (..., 3) of light from the directions `sun` (..., 3), unit vectors in the axes of the body.

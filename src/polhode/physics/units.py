@@ -256,7 +256,8 @@ def rescaled(problem: Problem, units: Units) -> Problem:
     scaled.body = _body(problem.body, units)
     scaled.field = None if problem.field is None else ScaledField(problem.field, units)
     exponent, sign = units.time - units.inertia, units.sign
-    scaled.momentum = tuple(sign * math.ldexp(x, exponent) for x in problem.momentum)  # type: ignore[assignment]
+    x, y, z = (sign * math.ldexp(m, exponent) for m in problem.momentum)
+    scaled.momentum = x, y, z
     scaled.t0 = sign * math.ldexp(problem.t0, -units.time)
     scaled.t_end = scaled.dt = scaled.reference = None
     return scaled

@@ -143,7 +143,8 @@ def plain_floats(value: Any, count: int) -> tuple[float, ...] | None:
 
 def triple(name: str, value: Any) -> tuple[float, float, float]:
     """Convert to a tuple of three finite numbers, or raise an error."""
-    return plain_floats(value, 3) or tuple(vector(name, value).tolist())  # type: ignore[return-value]
+    x, y, z = plain_floats(value, 3) or vector(name, value).tolist()
+    return x, y, z
 
 
 def vector(name: str, value: Any) -> np.ndarray:

@@ -55,7 +55,7 @@ def directions_of(name: str, problem: Problem) -> list[Direction]:
             if problem.body.has_principal_rotation
             else diagonal
         )
-    return [dataclasses.replace(Direction(), **{name: unit}) for unit in UNITS]  # type: ignore[arg-type]
+    return [dataclasses.replace(Direction(), **{name: unit}) for unit in UNITS]  # type: ignore[arg-type]  # attitude or momentum
 
 
 def _off_diagonal(problem: Problem, k: int) -> Direction:

@@ -104,7 +104,7 @@ def solved(
             raise
         except BaseException as stop:
             with contextlib.suppress(Exception):
-                stop.partial = result("interrupted")  # type: ignore[attr-defined]
+                stop.partial = result("interrupted")  # type: ignore[attr-defined]  # any exception may carry it
             raise
         finally:
             bar.close()

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from ..numbers import primitives
-from .expression import COMPARISONS, LOOK_UPS, Expr, Exprs, function_of, lift, ordered
+from .expression import COMPARISONS, LOOK_UPS, Expr, Exprs, lift, ordered, summation_of
 
 Slopes = list[tuple[Expr, Expr]]
 """Arguments of a node, each with the difference quotient of the node with respect to it."""
@@ -105,7 +105,7 @@ def _quotients(node: Expr, ends: Mapping[Expr, Expr]) -> Slopes:
         return []
     x = args[0]
     if op == "item":
-        return function_of(node).quotients(node, ends)  # type: ignore[attr-defined]
+        return summation_of(node).quotients(node, ends)
     if op in LOOK_UPS:  # a table entry is constant, unless x passes a knot
         x = x.args[0]
         return [(x, _guarded(ends[node] - node, ends[x] - x, lift(0.0)))]

@@ -70,9 +70,9 @@ def called(function: Opaque, arguments: Sequence[Expr], count: int) -> tuple[Exp
     return tuple(Expr.make("item", call, i) for i in range(count))
 
 
-def function_of(item: Expr) -> Opaque:
-    """The function whose result an ``item`` belongs to."""
-    found: Opaque = item.args[0].args[0].args[0]
+def summation_of(item: Expr) -> Summation:
+    """The sum whose component an ``item`` is; items of other functions have no derivatives."""
+    found: Summation = item.args[0].args[0].args[0]
     return found
 
 
@@ -345,7 +345,7 @@ def partials(node: Expr) -> list[tuple[Expr, Expr]]:
     x = args[0]
     if op == "item":
         check_has_derivative(x)
-        return function_of(node).slopes(node)  # type: ignore[attr-defined]
+        return summation_of(node).slopes(node)
     if op == "add":
         return [(x, lift(1)), (args[1], lift(1))]
     if op == "sub":

@@ -14,10 +14,10 @@ from ..symbolic.expression import (
     OPERATORS,
     Expr,
     check_has_series,
-    function_of,
     is_number,
     lift,
     ordered,
+    summation_of,
     symbol,
 )
 
@@ -45,7 +45,7 @@ def slopes(node: Expr) -> list[tuple[Expr, Expr]]:
     """Return (argument, slope) pairs of an elementary function, with few new nodes in the slopes."""
     x = node.args[0]
     if node.op == "item":
-        return function_of(node).slopes(node)  # type: ignore[attr-defined]
+        return summation_of(node).slopes(node)
     if node.op == "power":
         return [(x, node.args[1] * node / x), (node.args[1], node * primitives.log(x))]
     if node.op == "atan2":

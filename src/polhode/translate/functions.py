@@ -144,7 +144,7 @@ class Translation(Expressions):
         return False
 
     def _on_augassign(self, node: ast.AugAssign) -> bool:
-        operand = ast.copy_location(ast.Name(node.target.id, ast.Load()), node)  # type: ignore[union-attr]
+        operand = ast.copy_location(ast.Name(self._named(node.target), ast.Load()), node)
         self._assign(node.target, self.value(ast.BinOp(operand, node.op, node.value)))
         return False
 
@@ -301,8 +301,14 @@ class Translation(Expressions):
         del self.returned[returned:]
         self.bindings, self.pinned = dict(bindings), dict(pinned)
 
+    def _named(self, target: ast.expr) -> str:
+        """Return the name of the variable that counts, or is added to."""
+        if not isinstance(target, ast.Name):
+            raise Untranslatable(f"{name_of(self.source)} counts in {ast.unparse(target)}; use a variable")
+        return target.id
+
     def _loop(self, node: ast.For, first: Value, end: Value) -> None:
-        name = node.target.id  # type: ignore[attr-defined]
+        name = self._named(node.target)
         outer = self._pin([n for n in assigned(node.body) if n != name])
         var = Var(self._unique("pass" if name == "_" else name), INT)
         if name != "_":
@@ -315,7 +321,7 @@ class Translation(Expressions):
         if any(isinstance(inner, ast.Break) for inner in ast.walk(node)):
             raise Untranslatable(f"{name_of(self.source)} leaves a loop that must be written out")
         for i in places:
-            self.bindings[node.target.id] = Static(i)  # type: ignore[attr-defined]
+            self.bindings[self._named(node.target)] = Static(i)
             self._block(node.body)
 
     # --- calls --------------------------------------------------------------------------------------

@@ -281,7 +281,7 @@ class ControlField(Field):
     @property
     def alone(self) -> ControlField:
         """The same with its parameters numbered from 0 on."""
-        return self.numbered(0)  # type: ignore[return-value]
+        return self.numbered(0)
 
     @functools.cached_property
     def command(self) -> Callable[..., Any]:
@@ -310,7 +310,7 @@ def control_in(field: Field | None) -> ControlField | None:
     if isinstance(field, SumField):
         for part, first in field.template.numbered_parts(0):
             if isinstance(part, ControlField):
-                return part.numbered(first)  # type: ignore[return-value]
+                return part.numbered(first)
     return field if isinstance(field, ControlField) else None
 
 

@@ -14,7 +14,7 @@ import itertools
 import math
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -142,11 +142,11 @@ class Field:
         """Support ``sum(fields)``, which starts with 0."""
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
-    def numbered(self, first: int) -> Field:
+    def numbered(self, first: int) -> Self:
         """The same field with its parameters numbered from `first` on in its graph."""
         if first == self.first:
             return self
-        made = self.template.bound(self.values)
+        made: Any = self.template.bound(self.values)  # a template makes fields of one class
         made.first = first
         return made
 

@@ -303,7 +303,11 @@ class Printer:
 
     def table_lines(self) -> list[str]:
         """The constant arrays."""
-        return []
+        return [line for values, name in self.tables.items() for line in self.constant_array(name, values)]
+
+    def constant_array(self, name: str, values: tuple[float, ...]) -> list[str]:
+        """The declaration of a constant array."""
+        raise NotImplementedError
 
     def closing(self, made: Any, trial: Any) -> list[str]:
         """What stands after the functions: the self-test."""
@@ -349,6 +353,13 @@ def read_variables(function: Function) -> set[Var]:
     return {n.data for n in nodes if n.op == "ref"} | {
         s.var for s in statements(function.body) if isinstance(s, SetItem)
     }
+
+
+def trial_call(made: Any, entry: str, trial: Any) -> str:
+    """The call of an entry in a self-test, in languages with the syntax of C."""
+    time = {"step": "t0 + n * dt", "begin": "t0", "result": f"t0 + {trial.steps} * dt"}[entry]
+    output = ("q_out", "momentum_out") if entry == "result" else ()
+    return f"{made.name}_{entry}({', '.join(('dt', time, *made.data, *made.state, *output))})"
 
 
 def wrapped(text: str, indent: int) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..nodes import ARRAY, Function, Node, Var
-from .base import Printer, is_array, is_long, read_variables, wrapped, written_arrays
+from .base import Printer, is_array, is_long, read_variables, trial_call, wrapped, written_arrays
 
 
 class C(Printer):
@@ -88,11 +88,8 @@ class C(Printer):
             return [f"/* {lines[0]} */"]
         return ["/*", *(f" * {line}".rstrip() for line in lines), " */"]
 
-    def table_lines(self) -> list[str]:
-        """The constant arrays."""
-        return [line for values, name in self.tables.items() for line in self._table(name, values)]
-
-    def _table(self, name: str, values: tuple[float, ...]) -> list[str]:
+    def constant_array(self, name: str, values: tuple[float, ...]) -> list[str]:
+        """The declaration of a constant array."""
         items = ", ".join(map(self.literal, values))
         return wrapped(f"{self.constant_words} {self.number} {name}[{len(values)}] = {{{items}}};", 0)
 
@@ -166,7 +163,7 @@ class C(Printer):
 
     def _trial(self, made: Any, trial: Any) -> list[str]:
         """Lines that make the steps."""
-        calls = {entry: self._call(made, entry, trial) for entry in made.entries}
+        calls = {entry: trial_call(made, entry, trial) for entry in made.entries}
         out = ("q_out", "momentum_out") if "result" in made.entries else ("q", "momentum")
         return [
             *self._array("inertia", made.inertia),
@@ -190,12 +187,6 @@ class C(Printer):
     def _array(name: str, values: tuple[float, ...], words: str = "const ", exact: bool = False) -> list[str]:
         items = ", ".join(float(x).hex() if exact else repr(float(x)) for x in values)
         return wrapped(f"{words}double {name}[{len(values)}] = {{{items}}};", 1)
-
-    @staticmethod
-    def _call(made: Any, entry: str, trial: Any) -> str:
-        time = {"step": "t0 + n * dt", "begin": "t0", "result": f"t0 + {trial.steps} * dt"}[entry]
-        output = ("q_out", "momentum_out") if entry == "result" else ()
-        return f"{made.name}_{entry}({', '.join(('dt', time, *made.data, *made.state, *output))})"
 
 
 class Cpp(C):
@@ -245,7 +236,8 @@ class Cuda(Cpp):
             return f"{self.table(node.data)}({self.text(node.args[0])})"
         return super()._text(node, own)
 
-    def _table(self, name: str, values: tuple[float, ...]) -> list[str]:
+    def constant_array(self, name: str, values: tuple[float, ...]) -> list[str]:
+        """A function of the place, with the array inside."""
         items = ", ".join(map(self.literal, values))
         inside = wrapped(f"const double values[{len(values)}] = {{{items}}};", 1)
         return [f"{self.inner}double {name}(int i) {{", *inside, "    return values[i];", "}"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..nodes import Function, Node, Var
-from .base import Printer, is_array, is_long, wrapped
+from .base import Printer, is_array, is_long, trial_call, wrapped
 
 
 class JavaScript(Printer):
@@ -57,13 +57,9 @@ class JavaScript(Printer):
         """The head of a function."""
         return wrapped(f"function {function.name}({', '.join(v.name for v in function.parameters)}) {{", 0)
 
-    def table_lines(self) -> list[str]:
-        """The constant arrays."""
-        return [
-            line
-            for values, name in self.tables.items()
-            for line in wrapped(f"const {name} = [{', '.join(map(self.literal, values))}];", 0)
-        ]
+    def constant_array(self, name: str, values: tuple[float, ...], indent: int = 0) -> list[str]:
+        """The declaration of a constant array."""
+        return wrapped(f"const {name} = [{', '.join(map(self.literal, values))}];", indent)
 
     # --- the file -----------------------------------------------------------------------------------
 
@@ -85,7 +81,7 @@ class JavaScript(Printer):
     def closing(self, made: Any, trial: Any) -> list[str]:
         """Exports and the self-test."""
         names = ", ".join(f.name for f in made.entries.values())
-        calls = {entry: _call(made, entry, trial) for entry in made.entries}
+        calls = {entry: trial_call(made, entry, trial) for entry in made.entries}
         out = ("q_out", "momentum_out") if "result" in calls else ("q", "momentum")
         arrays = {"inertia": made.inertia, "inverse": made.inverse, "params": made.parameters, "q": made.q}
         arrays |= {"momentum": made.momentum, "expected": trial.expected}
@@ -119,10 +115,4 @@ class JavaScript(Printer):
         return ["\n".join(lines), "\n".join(ending)]
 
     def _array(self, name: str, values: tuple[float, ...]) -> list[str]:
-        return wrapped(f"const {name} = [{', '.join(map(self.literal, values))}];", 1)
-
-
-def _call(made: Any, entry: str, trial: Any) -> str:
-    time = {"step": "t0 + n * dt", "begin": "t0", "result": f"t0 + {trial.steps} * dt"}[entry]
-    output = ("q_out", "momentum_out") if entry == "result" else ()
-    return f"{made.name}_{entry}({', '.join(('dt', time, *made.data, *made.state, *output))})"
+        return self.constant_array(name, values, 1)

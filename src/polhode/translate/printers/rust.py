@@ -121,13 +121,9 @@ class Rust(Printer):
         used = read_variables(function)
         return [f"    let _ = {var.name}; // not needed here" for var in function.parameters if var not in used]
 
-    def table_lines(self) -> list[str]:
-        """The constant arrays."""
-        return [
-            line
-            for values, name in self.tables.items()
-            for line in wrapped(f"const {name}: [f64; {len(values)}] = [{', '.join(map(self.literal, values))}];", 0)
-        ]
+    def constant_array(self, name: str, values: tuple[float, ...]) -> list[str]:
+        """The declaration of a constant array."""
+        return wrapped(f"const {name}: [f64; {len(values)}] = [{', '.join(map(self.literal, values))}];", 0)
 
     # --- the file -----------------------------------------------------------------------------------
 

@@ -109,11 +109,8 @@ class Wgsl(Printer):
     def _parameter_kind(self, var: Var) -> str:
         return f"ptr<function, array<f32, {var.size}>>" if var.type == ARRAY else self.kind(var.type)
 
-    def table_lines(self) -> list[str]:
-        """The constant arrays."""
-        return [line for values, name in self.tables.items() for line in self._table(name, values)]
-
-    def _table(self, name: str, values: tuple[float, ...]) -> list[str]:
+    def constant_array(self, name: str, values: tuple[float, ...]) -> list[str]:
+        """The declaration of a constant array."""
         items = ", ".join(map(self.literal, values))
         return wrapped(f"var<private> {name}: array<f32, {len(values)}> = array<f32, {len(values)}>({items});", 0)
 
