@@ -155,3 +155,55 @@ def test_large_numbers_are_rescaled():
         ph.solve(problem(BURN), "mkrk(rk4)", dt=0.1, steps=35),
     )
     assert abs(1e6 * one.momentum - other.momentum).max() < 1e-13
+
+
+def test_gradients_are_those_of_the_tangent():
+    sol = ph.solve(problem(BURN), "mkrk(rk4)", dt=0.11, steps=30, tangent=True)
+    found = ph.gradient(lambda momentum: momentum[0], problem(BURN), "mkrk(rk4)", dt=0.11, steps=30)
+    assert found.value == sol.momentum[-1, 0]
+    assert found.momentum == pytest.approx(sol.tangent.matrix[-1, 3, 3:], abs=1e-13)
+    assert found.params["torque"] == pytest.approx(sol.tangent.params["torque"][-1, 3], abs=1e-13)
+
+
+@ph.states(z=0.0)
+def lag(t, omega, z, k):
+    on = ph.where(t < 1.03, 1.0, 0.0)
+    return (k * on, 0.0, z), {"z": on - z}
+
+
+def test_fields_with_states_of_their_own():
+    given = problem(lag(k=0.3))
+    exact = ph.solve(given, tol=1e-12, t_end=3.0)
+    sol = ph.solve(given, "verner87", dt=0.15, steps=20)
+    assert distance(sol, exact) < 1e-11
+    assert abs(sol.at(1.11).momentum - exact.at(1.11).momentum).max() < 1e-11
+    many = ph.ensemble(given, "verner87", omega=[[0.3, 1.1, 0.7]] * 2, dt=0.15, steps=20)
+    assert (many.momentum[-1] == sol.momentum[-1]).all()
+
+
+def damping(t, R, omega):
+    """Not a formula."""
+    return [float(str(-0.1 * omega[0])), 0.0, 0.0]
+
+
+@pytest.mark.filterwarnings("ignore::polhode.errors.SpeedWarning")
+def test_torques_that_are_not_formulas():
+    given = problem(ph.torque(damping)() + BURN)
+    coarse, fine, exact = (ph.solve(given, "mkrk(rk4)", dt=3.3 / n, steps=n) for n in (30, 60, 480))
+    assert math.log2(distance(coarse, exact) / distance(fine, exact)) > 3.7
+
+
+def test_steps_that_cross_jumps_are_told():
+    with pytest.warns(
+        ph.ResultWarning, match="thruster has a jump or a kink in time at t = 1, and steps of .* do not end"
+    ):
+        ph.solve(problem(BURN), "abm4", dt=0.1, steps=15)
+    ph.solve(problem(BURN), "abm4", dt=0.1, steps=5)  # before the first burn
+
+
+def test_steps_under_control_that_cross_jumps_are_told():
+    def law(t, R, omega):
+        return tuple(-0.1 * w for w in omega)
+
+    with pytest.warns(ph.ResultWarning, match="do not end there.*make the jump a steep slope"):
+        ph.solve(problem(BURN), "mkrk(rk4)", dt=0.1, steps=15, control=law, period=0.1)

@@ -63,7 +63,7 @@ def test_field_returns_nan_at_a_step() -> None:
     failed(
         lambda: solve(overflowing(0.1), dt=0.015625, out=None),
         "imidm failed in step 7 (from t = 0.09375 with dt = 0.015625): the torque overflowing must return finite "
-        "numbers; it returned (nan, 0, 0) at t = 0.101562; the 7 states before it are in .partial",
+        "numbers; it returned (nan, 0, 0) at t = 0.1; the 7 states before it are in .partial",
     )
 
 

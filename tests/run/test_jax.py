@@ -312,3 +312,10 @@ except ph.InputError as fault:
 """
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert "pip install 'polhode[jax]'" in said
+
+
+def test_steps_that_cross_jumps_in_time_are_told():
+    burn = ph.fields.thruster(torque=[0.3, -0.2, 0.25], on=[[1.0, 2.0]])
+    problem = ph.Problem(ph.Body([1.0, 1.4, 1.9]), burn, omega=[0.3, 1.1, 0.7])
+    with pytest.warns(ph.ResultWarning, match="has a jump or a kink in time at t = 1, .* use ph.gradient"):
+        ph.jax.flow(problem, "mkrk(rk4)", dt=0.1, steps=15)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..numbers.dispatch import kernel
-from ..numbers.primitives import epsilon
+from ..numbers.primitives import epsilon, take
 from .loops import Step
 from .sampled import placing
 from .state import renormalise
@@ -26,7 +26,7 @@ def edges_before(t: Any, edges: Any) -> int:
     low, high = 0, len(edges)
     while low < high:
         middle = (low + high) // 2
-        if edges[middle] <= t:
+        if take(middle, edges) <= t:
             low = middle + 1
         else:
             high = middle
@@ -52,11 +52,15 @@ def cut_step(step: Step, count: int, moment: int) -> Step:
         k, now, residual, first, last = edges_before(t + near, edges), t, 0 * y[0][0], True, False
         while not last:
             j = k if ahead else k - 1
-            last = j < 0 or j >= len(edges) or (edges[j] >= end - near if ahead else edges[j] <= end - near)
+            last, stop = j < 0 or j >= len(edges), end
+            if not last:
+                edge = take(j, edges)
+                last = edge >= end - near if ahead else edge <= end - near
+                stop = end if last else edge
             if not first:
                 y = renormalise(y)
-            stop = end if last else edges[j]
-            y, more = step(h if first and last else stop - now, now, y, place(system, (), moments[k]), torque)
+            here = place(system, (), take(k, moments))
+            y, more = step(h if first and last else stop - now, now, y, here, torque)
             residual, now, first, k = residual + more, stop, False, k + 1 if ahead else k - 1
         return y, residual
 

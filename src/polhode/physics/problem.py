@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, ResultWarning
 from ..kernels.so3 import apply, apply_transposed, conj, matrix, mul, rotate, times, unit, unrotate
 from ..numbers import floats
 from .body import Body
 from .fields import Field, FieldTemplate
 from .fields.kernels import formula_kernel
+from .fields.of_body import are_inertia, inertia_parameters
 from .fields.states import coupled_text, places
 from .fields.template import unbound
 from .fields.varying_inertia import VaryingField
@@ -119,6 +122,25 @@ class Problem:
         self.quaternion = start_quaternion(attitude, euler, euler_deg)
         self.momentum = self._start(omega, momentum, spatial_momentum, spatial_omega)
         self._check_at_start()
+        if isinstance(body, Body):
+            self._warn_of_other_inertia()
+
+    def _warn_of_other_inertia(self) -> None:
+        """Say that a field contains the inertia of another body; that of a shape model may have its own scale."""
+        for name in inertia_parameters(self.field):
+            assert self.field is not None
+            if not are_inertia(self.field.values[name], np.asarray(self.body.inertia)):
+                warnings.warn(
+                    f"the field {self.field.name} was made for a body with another inertia; make it for this body, "
+                    "unless that is a model with a scale of its own", ResultWarning, stacklevel=3,
+                )  # fmt: skip
+
+    def in_field(self, field: Field | None) -> Problem:
+        """The same body and state in a field that may contain another inertia, checked at the start."""
+        made = copy.copy(self)
+        made.body, made.field = self._at_start(self.body, field)
+        made._check_at_start()
+        return made
 
     def _at_start(self, body: Body | VaryingBody, field: Field | None) -> tuple[Body, Field | None]:
         """The body at t0, and the field that makes it move as if its inertia varied, if it does."""

@@ -11,6 +11,8 @@ from ..kernels.loops import NO_STATE
 from ..methods.combinators.compose import in_turn
 from ..methods.combinators.reversible import RUNAWAY
 from ..numbers import floats
+from ..physics.fields import Field
+from ..physics.fields.edged import EdgedField
 from ..physics.problem import Problem
 from .fixed_step import RunState
 from .integrator import step_kernel, torque_kernel
@@ -65,7 +67,9 @@ def _field_fault(state: RunState[Problem]) -> str:
 
     def watched(t: Any, q: Any, m: Any, system: Any, *more: Any) -> Any:
         if all(abs(x) <= 2 for x in q) and all(abs(x) <= reach for x in m):
-            problem.check_field(float(t), *problem.user_axes(q, m), f"at t = {float(t):g}")
+            problem.check_field(
+                _inside(problem.field, float(t), system), *problem.user_axes(q, m), f"at t = {float(t):g}"
+            )
         return torque(t, q, m, system, *more)
 
     try:
@@ -78,6 +82,15 @@ def _field_fault(state: RunState[Problem]) -> str:
     except (ArithmeticError, TypeError, ValueError):
         pass
     return ""
+
+
+INSIDE = 1e-9
+"""Share of the way to the middle between two edges at which a field is checked: an edge may belong to either side."""
+
+
+def _inside(field: Field | None, t: float, system: Any) -> float:
+    """Return a time between the same edges of a field as the moment in the kernel data."""
+    return t + INSIDE * (float(system[2][field.moment_place]) - t) if isinstance(field, EdgedField) else t
 
 
 def _rate(state: RunState[Problem], vector: Any) -> float:

@@ -20,6 +20,7 @@ from ..numbers.primitives import where
 from ..physics.problem import Problem
 from ..physics.validate import positive, whole_number
 from ..symbolic.rows import Rows
+from .cut_steps import warn_of_edges
 from .integrator import beginning, check_fit, check_formula, torque_kernel
 from .noise import without_chain, without_noise
 
@@ -50,6 +51,7 @@ def flow(
     chosen = _traceable(methods[method], problem)
     h, count = positive("dt", dt), whole_number("steps", steps)
     kept = None if every is None else whole_number("every", every)
+    warn_of_edges(problem, chosen, problem.t0 + count * h, "use ph.gradient, or make the jump a steep slope (tanh)")
     backend = _backend()
     torque, begun = torque_kernel(problem, floats.number, chosen), beginning(chosen)
     before, after = chosen.processors(floats.number)

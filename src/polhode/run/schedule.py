@@ -138,8 +138,8 @@ def longest_step(field: Field, t0: float, end: float) -> float:
     """
     if "t" not in field.reads:
         return math.inf
-    anybody = Problem(Body([1.0, 1.0, 1.0]), field, momentum=[1 / (end - t0)] * 3, t0=t0)
-    return min(leg.longest for leg in scheduled(anybody, end, 0.0).legs)
+    anybody = Problem(Body([1.0, 1.0, 1.0]), momentum=[1 / (end - t0)] * 3, t0=t0)
+    return min(leg.longest for leg in scheduled(anybody.in_field(field), end, 0.0).legs)
 
 
 def legs_between(borders: Any, max_step: float) -> tuple[Leg, ...]:

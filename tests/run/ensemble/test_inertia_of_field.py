@@ -43,3 +43,14 @@ def test_replaced_bodies_would_keep_their_torque():
     stepper = ph.batch_stepper(MOMENTS, "imidm", dt=0.01, field=field, params={"inertia": MOMENTS})
     with pytest.raises(ph.InputError, match="the inertia of the bodies among its parameters, which replace does not"):
         stepper.replace(0, ph.Body(MOMENTS[1]))
+
+
+def test_one_body_in_the_field_of_another_is_told():
+    one, other = map(ph.Body, MOMENTS)
+    field = ph.fields.distant_centre(one, strength=0.7)
+    message = "was made for a body with another inertia; make it for this body"
+    for acting in (field, field + ph.fields.linear_drag(0.1)):
+        with pytest.warns(ph.ResultWarning, match=message):
+            ph.Problem(other, acting, omega=[1.0, 1.0, 1.0])
+    ph.Problem(other, field.bind(inertia=MOMENTS[1]), omega=[1.0, 1.0, 1.0])
+    ph.Problem(ph.Body(np.diag(MOMENTS[0])), field, omega=[1.0, 1.0, 1.0])

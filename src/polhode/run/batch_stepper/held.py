@@ -57,7 +57,7 @@ def check_bodies(bodies: Bodies, method: Method, field: Field | None) -> None:
     if field is not None and field.states:
         raise without_states(field)
     for i in awkward(bodies):
-        problem = Problem(bodies.body(i), field, momentum=(0.0, 0.0, 0.0))
+        problem = Problem(bodies.body(i), momentum=(0.0, 0.0, 0.0)).in_field(field)
         check_fit(method, problem)
         check_compiled(problem, "a stepper of many bodies", "give the torques as an array or as a function of arrays")
 

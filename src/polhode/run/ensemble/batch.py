@@ -293,7 +293,7 @@ def model_problem(batch: BodyBatch, method: Method, t0: float) -> Problem:
     batch, found = dataclasses.replace(batch, listed=(), tensors=None), []
     for i in chosen:
         q, m = batch.of(batch.quaternion, i), batch.of(batch.momentum, i)
-        found.append(Problem(batch.body(i), batch.field, attitude=q, momentum=m, t0=t0))
+        found.append(Problem(batch.body(i), attitude=q, momentum=m, t0=t0).in_field(batch.field))
         check_fit(method, found[-1])
         check_compiled(found[-1], "an ensemble", "run ph.solve for each body")
     if not batch.plain:

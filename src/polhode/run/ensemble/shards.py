@@ -69,7 +69,7 @@ class Plan:
     def task(self, root: Any, number: int) -> Task:
         """Read a shard from the store."""
         quaternion, momentum = self.start
-        model = Problem(self.body, self.field, attitude=quaternion, momentum=momentum, t0=self.t0)
+        model = Problem(self.body, attitude=quaternion, momentum=momentum, t0=self.t0).in_field(self.field)
         batch = store.read_batch(root, number, self.field)
         begin, end = crowd_store.bounds(root, number)
         longest = self.longest if self.longest is None or len(self.longest) == 1 else self.longest[begin:end]

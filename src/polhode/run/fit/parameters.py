@@ -132,7 +132,7 @@ class Free:
         if changes:
             assert field is not None
             field = field.bind(**changes)
-        return Problem(body, field, attitude=q, omega=omega, t0=first.t0)
+        return Problem(body, attitude=q, omega=omega, t0=first.t0).in_field(field)
 
     def with_short_rotations(self, x: np.ndarray) -> np.ndarray:
         """Return x with rotation vectors of at most pi: the same rotations."""
