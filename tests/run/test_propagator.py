@@ -13,6 +13,8 @@ from scipy.spatial.transform import Rotation
 
 import polhode as ph
 from examples import TILTED, growing
+from polhode.run import prepared
+from polhode.run.error_estimate import next_tolerance
 from polhode.run.propagator import Propagator
 
 pytestmark = pytest.mark.xdist_group("propagator")
@@ -109,6 +111,19 @@ def test_long_runs_have_the_bits_of_solve():
         for end in (20.0, 0.5, 20.0):  # long runs, short runs and long ones again
             check_same(fly, problem, *starts(problem)[1], end, **tolerance)
     assert fly(*starts(problem)[1], 20.0).steps > 1300
+
+
+def test_several_attempts_are_made_on_the_short_way(monkeypatch):
+    """Close to the upright top, the first two runs differ by more than the tolerance."""
+    problem = ph.problems.slow_top()
+    fly, (q, m) = ph.propagator(problem, tol=1e-3), starts(problem)[1]
+    made = check_same(fly, problem, q, m, 20.0, tol=1e-3)
+    assert made.error_estimate is not None
+    tried: list[float] = []
+    monkeypatch.setattr(prepared, "next_tolerance", lambda *given: tried.append(given[0]) or next_tolerance(*given))
+    monkeypatch.setattr(Propagator, "_flown", None)
+    assert fly(q, m, 20.0) == made
+    assert tried
 
 
 def test_a_tolerance_that_is_out_of_reach_gives_the_bits_of_solve():

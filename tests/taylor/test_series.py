@@ -1,5 +1,6 @@
 """Taylor coefficients of the motion by generated kernels, and the Lie-Taylor methods made of them."""
 
+import ast
 import math
 from fractions import Fraction
 
@@ -153,3 +154,21 @@ def test_orders_that_do_not_exist(bad):
             made(bad)
     with pytest.raises(ph.InputError, match="takes an order"):
         ph.methods["lietaylor(many)"]
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_generated_kernels_assign_no_name_that_they_do_not_read(paired):
+    """Each line takes time to compile, also where the result does not depend on it."""
+    written = taylor_steps.motion_series(everything(0.3), False, paired=paired)
+    for function in ast.parse(written.text + written.more).body:
+        names = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
+        read = {node.id for node in names if isinstance(node.ctx, ast.Load)}
+        single = {
+            x.id
+            for node in ast.walk(function)
+            if isinstance(node, ast.Assign)
+            for x in node.targets
+            if isinstance(x, ast.Name)
+        }
+        assert single
+        assert single <= read

@@ -67,13 +67,22 @@ def estimated(first: Run, tol: float) -> Estimated:
             best = found
         if found.reached or coarse.tolerance <= finest:
             break
-        factor = AIM * tol / error if error < 1 else JUMP
-        if RATIO * factor >= 1 and fine.tolerance >= finest:
+        tolerance = next_tolerance(coarse.tolerance, fine.tolerance, finest, error, tol)
+        if tolerance == fine.tolerance:
             coarse, path = fine, fine_path
         else:
-            coarse = coarse.again(max(coarse.tolerance * max(factor, JUMP), finest))
+            coarse = coarse.again(tolerance)
             path = coarse()
     return best or Estimated(coarse, path, math.inf, False)
+
+
+def next_tolerance(coarse: float, fine: float, finest: float, error: float, tol: float) -> float:
+    """Return the step tolerance of the next attempt after two runs with an error above `tol`.
+
+    It is that of the finer run, which needs no new run, if its error is expected to be small enough.
+    """
+    factor = AIM * tol / error if error < 1 else JUMP
+    return fine if RATIO * factor >= 1 and fine >= finest else max(coarse * max(factor, JUMP), finest)
 
 
 def _difference(run: Run, path: Path, fine: Path) -> float:

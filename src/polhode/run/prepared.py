@@ -15,7 +15,7 @@ from ..numbers import floats
 from ..physics.problem import Problem
 from ..physics.units import NO_UNITS, Units, rescaled
 from .adaptive import Path, Run, distance_of_states, larger, rounding, scale_of
-from .error_estimate import FINEST, FIRST, RATIO, estimated
+from .error_estimate import FINEST, FIRST, RATIO, TRIES, estimated, next_tolerance
 from .exact import free_visit
 from .schedule import Leg, Schedule
 from .step_control import EPS, FEW_ROWS, AdaptiveStep, formula
@@ -237,21 +237,18 @@ def _in_steps(way: Direction, t0: float) -> Callable[..., Found | None]:
 
 
 def _with_estimate(way: Direction, t0: float) -> Callable[..., Found | None]:
-    """Make the first two runs of `estimated`; if they do not reach the tolerance, it is called for all of them."""
+    """Make the runs of `estimated`, as long as each fits into the first buffer; it makes all of them otherwise."""
     chosen: list[Any] = []
-    system, spare, get, most = (
-        way.system,
-        way.buffers.setdefault(FEW_ROWS, []),
-        way.buffer,
-        way.wish.tol,
-    )
-    first = max(FIRST * most, FINEST * EPS)
+    system, spare, get, most = way.system, way.buffers.setdefault(FEW_ROWS, []), way.buffer, way.wish.tol
+    finest = FINEST * EPS
+    first = max(FIRST * most, finest)
+
+    def finer(kind: AdaptiveStep, tol: float) -> Loop:
+        return Loop.of(kind, max(tol / RATIO, finest / RATIO))
 
     def choose(turn: float) -> Any:
         low, high, kind = way.same_kind(turn)
-        coarse, fine = Loop.of(kind, first), Loop.of(kind, max(first / RATIO, FINEST * EPS / RATIO))
-        loops = coarse, fine, float(RATIO ** (-1 / coarse.order))
-        chosen[:] = [(low, high, loops), *chosen[: MOST_RANGES - 1]]
+        chosen[:] = [(low, high, kind, Loop.of(kind, first), finer(kind, first)), *chosen[: MOST_RANGES - 1]]
         return chosen[0]
 
     def finish(y: Any, end: float, span: float, turn: float) -> Found | None:
@@ -262,26 +259,42 @@ def _with_estimate(way: Direction, t0: float) -> Callable[..., Found | None]:
                 break
         else:
             entry = choose(turn)
-        loops = entry[2]
-        (advance, order, angle, tol, _, label), (_, order2, angle2, tol2, _, _), shorter = loops
-        times, rows = get(FEW_ROWS)
-        new, t, _, largest, turned, count, _, _ = advance(
-            t0, end, end, math.inf, -angle or span, y, system, tol, 0.0, order, times, rows
-        )
-        longest = float(times[0]) - t0
-        if count > 1:
-            longest = max(longest, float((times[1:count] - times[: count - 1]).max()))
-        if t >= end:
-            near, t, _, more, _, _, _, _ = advance(
-                t0, end, end, shorter * longest, -angle2 or span, y, system, tol2, 0.0, order2, times, rows
-            )
-        spare.append((times, rows))
-        if t < end:
-            way.is_long = True
-            return None
-        scale = scale_of(max(math.hypot(*y[1]), largest, math.hypot(*new[1]), more, math.hypot(*near[1])))
-        error = max(distance_of_states(new, near, scale), rounding(turned, count))
-        return (new, count, label, error) if error <= most else None
+        _, _, kind, coarse, fine = entry
+        times, rows = buffer = get(FEW_ROWS)
+        found, tried = None, 0
+        start: Any = None
+        while tried < TRIES:
+            advance, order, angle, tol, _, label = coarse
+            if start is None:
+                start = advance(t0, end, end, math.inf, -angle or span, y, system, tol, 0.0, order, times, rows)
+            new, t, _, largest, turned, count, _, _ = start
+            if t < end:
+                way.is_long = True
+                break
+            longest = float(times[0]) - t0
+            if count > 1:
+                longest = max(longest, float((times[1:count] - times[: count - 1]).max()))
+            _, order2, angle2, tol2, _, _ = fine
+            start = advance(
+                t0, end, end, float(RATIO ** (-1 / order)) * longest, -angle2 or span, y, system, tol2, 0.0, order2,
+                times, rows,
+            )  # fmt: skip
+            near, t, _, more, _, _, _, _ = start
+            if t < end:
+                way.is_long = True
+                break
+            scale = scale_of(max(math.hypot(*y[1]), largest, math.hypot(*new[1]), more, math.hypot(*near[1])))
+            error = max(distance_of_states(new, near, scale), rounding(turned, count))
+            if error <= most:
+                found = new, count, label, error
+                break
+            if tol <= finest:
+                break
+            tol, tried = next_tolerance(tol, tol2, finest, error, most), tried + 1
+            coarse, start = (fine, start) if tol == tol2 else (Loop.of(kind, tol), None)
+            fine = finer(kind, tol)
+        spare.append(buffer)
+        return found
 
     return finish
 

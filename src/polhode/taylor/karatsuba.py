@@ -45,7 +45,11 @@ class PairedWriter(Writer):
 
     def _narrowed(self) -> list[str]:
         """Remove the products of the order before `first` from the sums, because that order is repeated."""
-        of = {node: self._products(node, lambda x: self._place(x, "(first - 1)")) for node in self.squares}
+
+        def known(x: Expr) -> str:
+            return self._value(x, "x") if x in self.ready.rates_of else self._place(x, "at_first")
+
+        of = {node: self._products(node, known) for node in self.squares}
         squares = [
             f"workspace32[{at}] = to_float32(work[{at}]) + ({joined(of[node])})" for node, at in self.squares.items()
         ]
@@ -60,26 +64,29 @@ class PairedWriter(Writer):
     def _paired_loop(self, sums: list[Expr]) -> list[str]:
         """Write the products of index k, also added to the sums of squares, then of index k/2, then of the pairs."""
         factors = [x for node in sums for _, *pair in self._factors(node) for x in pair]
-        local = {x: f"r{self.row[x]}" for factor in factors for x in self._read_for(factor)}
+        rows = {x: self.row[x] for factor in factors for x in self._read_for(factor)}
         total = {node: self._value(node, "s") for node in sums}
 
-        def read(text: Callable[[Expr], str]) -> list[str]:
-            return [f"{name} = {text(x)}" for x, name in local.items()]
+        def read(name: str, text: Callable[[Expr], str]) -> list[str]:
+            return [f"{name}{row} = {text(x)}" for x, row in rows.items()]
 
-        def added(node: Expr, sign: str = "", factor: str = "") -> list[str]:
+        def added(start: str, node: Expr, name: str, sign: str = "", factor: str = "") -> str:
             """Add the products one by one, so that each is fused with its sum."""
-            name, terms = total[node], self._products(node, local.__getitem__, factor)
-            return [f"{name} = {joined([name, sign + x])}".replace("- -", "+ ") for x in terms]
+            terms = self._products(node, lambda x: f"{name}{rows[x]}", factor)
+            text = joined([start, *(sign + x for x in terms)]).replace("- -", "+ ")
+            return f"{total[node]} = {text}"
 
-        lines = read(lambda x: self._place(x, "k"))
+        lines = [self._offset("at", "k"), *read("c", lambda x: self._place(x, "at"))]
         for node, name in total.items():
             place = f"{self._room}[{self.squares[node]}]"
-            lines += [f"{name} = {place}", *added(node, "-"), f"{place} = {name}"]
-        lines += ["if k % 2 == 0:", *indented(read(lambda x: self._place(x, "(k // 2)")))]
-        lines += indented(x for node in sums for x in added(node, "", "2 * "))
-        lines += ["for j in range((k + 1) // 2):", "    i = k - j"]
-        lines += indented(read(lambda x: f"{self._place(x, 'j')} + {self._place(x, 'i')}"))
-        return lines + indented(x for node in sums for x in added(node))
+            lines += [added(place, node, "c", "-"), f"{place} = {name}"]
+        half = [self._offset("at_half", "(k // 2)"), *read("h", lambda x: self._place(x, "at_half"))]
+        half += [added(total[node], node, "h", "", "2 * ") for node in sums]
+        lines += ["if k % 2 == 0:", *indented(half)]
+        pair = [self._offset("at_j", "j"), self._offset("at_i", "(k - j)")]
+        pair += read("r", lambda x: f"{self._place(x, 'at_j')} + {self._place(x, 'at_i')}")
+        pair += [added(total[node], node, "r") for node in sums]
+        return [*lines, "for j in range((k + 1) // 2):", *indented(pair)]
 
     def _products(self, node: Expr, text: Callable[[Expr], str], factor: str = "") -> list[str]:
         """Source of the products of a sum, given the source that reads each node."""

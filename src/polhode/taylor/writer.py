@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import re
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -252,15 +253,23 @@ class Writer:
 
     def _orders(self, first: str) -> list[str]:
         """Write the coefficients from order `first` on; those of the states are known at that order."""
-        lines = [f"for k in range({first}, order):", *indented([*self._states("k"), *self._next_order()])]
-        lines += self._states("order")
+        of_order = [self._offset("at", "k"), *self._states("at"), *self._next_order()]
+        lines = [f"for k in range({first}, order):", *indented(of_order)]
+        lines += [self._offset("at_order", "order"), *self._states("at_order")]
         for node in self.wanted:
             if node not in self.ready.moving:
-                lines += [f"for k in range({first}, order + 1):", f"    {self._place(node, 'k')} = {self._zero}"]
+                zero = [self._offset("at", "k"), f"{self._place(node, 'at')} = {self._zero}"]
+                lines += [f"for k in range({first}, order + 1):", *indented(zero)]
         return lines
 
-    def _place(self, node: Expr, k: str) -> str:
-        return f"{self._room}[{self.row[node]} + {len(self.row)} * {k}]"
+    def _offset(self, at: str, k: str) -> str:
+        """Line that names the index of the first coefficient of order k: numba takes time for every operation."""
+        return f"{at} = {len(self.row)} * {k}"
+
+    def _place(self, node: Expr, at: str) -> str:
+        """Source of a coefficient, given the name of its offset; 0 for those of order 0."""
+        index = str(self.row[node]) if at == "0" else f"{self.row[node]} + {at}" if self.row[node] else at
+        return f"{self._room}[{index}]"
 
     def _value(self, node: Expr, prefix: str) -> str:
         """Local name of a number: z a coefficient of order 0, v its inverse, x one of order k, s a sum."""
@@ -308,18 +317,19 @@ class Writer:
                 lines.append(f"{name}n = {name}" if node.op in LOGIC else f"{name}n = to_float32({name})")
         lines += [f"v{self.name[n]}n = to_float32(v{self.name[n]})" for n in self._divisors()]
         lines += [f"for i in range({len(self.row)} * first):", "    workspace32[i] = to_float32(work[i])"]
-        return lines + [f"{self._value(s, 'x')} = {self._place(s, '(first - 1)')}" for s in self.ready.rates_of]
+        lines += [self._offset("at_first", "(first - 1)")]
+        return lines + [f"{self._value(s, 'x')} = {self._place(s, 'at_first')}" for s in self.ready.rates_of]
 
-    def _states(self, k: str) -> list[str]:
+    def _states(self, at: str) -> list[str]:
         states = [node for node in self.ready.rates_of if node in self.row]
-        return [f"{self._place(node, k)} = {self._value(node, 'x')}" for node in states]
+        return [f"{self._place(node, at)} = {self._value(node, 'x')}" for node in states]
 
     def _next_order(self) -> list[str]:
         here = [n for n in self.ready.nodes if n in self.ready.moving - self.within and n.op not in LOGIC]
         here = [n for n in here if n not in self.ready.rates_of]
         early, late = ([n for n in here if (n in self.early) == known] for known in (True, False))
         lines = ["over = reciprocals[k]", *self._coefficients(early)]
-        lines += [f"{self._place(node, 'k')} = {self._zero}" for node in late if node in self.row]
+        lines += [f"{self._place(node, 'at')} = {self._zero}" for node in late if node in self.row]
         lines += [*self._loops([n for n in late if self._is_sum(n)]), *self._coefficients(late)]
         lines += [f"ahead = reciprocals[k + 1] * {self._unit}"]
         return lines + [f"{self._value(s, 'x')} = {self._ahead(r)}" for s, r in self.ready.rates_of.items()]
@@ -335,7 +345,7 @@ class Writer:
         for node in nodes:
             lines.append(f"{self._value(node, 'x')} = {self._coefficient(node)}")
             if node in self.row:
-                lines.append(f"{self._place(node, 'k')} = {self._value(node, 'x')}")
+                lines.append(f"{self._place(node, 'at')} = {self._value(node, 'x')}")
         return lines
 
     def _loops(self, sums: list[Expr]) -> list[str]:
@@ -357,18 +367,19 @@ class Writer:
     def _loop(self, sums: list[Expr], first: int, last: int) -> list[str]:
         """Write a loop for some sums, without the `first` terms at their beginning and the `last` at their end."""
         zeros = [f"{self._value(node, 's')} = 0 * {self._room}[0]" for node in sums]
-        return [*zeros, f"for j in range({first}, k + {1 - last}):", "    i = k - j", *map(self._added, sums)]
+        offsets = [self._offset("at_j", "j"), self._offset("at_i", "(k - j)")]
+        return [*zeros, f"for j in range({first}, k + {1 - last}):", *indented([*offsets, *map(self._added, sums)])]
 
     def _added(self, node: Expr) -> str:
         total, terms = self._value(node, "s"), [self._term(*factors) for factors in self._factors(node)]
-        return f"    {total} = {total} + ({joined(terms)})"
+        return f"{total} = {total} + ({joined(terms)})"
 
     def _term(self, weight: str, a: Expr, b: Expr) -> str:
-        return f"{weight}{self._read(a, 'j')} * {self._read(b, 'i')}"
+        return f"{weight}{self._read(a, 'at_j')} * {self._read(b, 'at_i')}"
 
-    def _read(self, node: Expr, k: str) -> str:
+    def _read(self, node: Expr, at: str) -> str:
         """Source of a coefficient in a sum."""
-        return self._factor(node, lambda x: self._place(x, k))
+        return self._factor(node, lambda x: self._place(x, at))
 
     def _factor(self, node: Expr, text: Callable[[Expr], str]) -> str:
         """Source of a factor of a product, given the source that reads each node."""
@@ -432,8 +443,19 @@ def indented(lines: Iterable[str]) -> list[str]:
 
 
 def defined(head: str, lines: list[str]) -> str:
-    """Source of a function."""
-    return f"def {head}:\n" + "".join(f"{line}\n" for line in indented(lines))
+    """Source of a function, without assignments to names that are never read."""
+    return f"def {head}:\n" + "".join(f"{line}\n" for line in indented(_used(lines)))
+
+
+_ASSIGNMENT, _NAME = re.compile(r" *(\w+) = (.*)"), re.compile(r"[A-Za-z_]\w*")
+
+
+def _used(lines: list[str]) -> list[str]:
+    """Leave out assignments to names that no line reads; LLVM would too, but numba compiles every line first."""
+    parts = [match.groups() if (match := _ASSIGNMENT.fullmatch(line)) else ("", line) for line in lines]
+    read = {name for _, text in parts for name in _NAME.findall(text)}
+    kept = [line for line, (target, _) in zip(lines, parts, strict=True) if not target or target in read]
+    return kept if len(kept) == len(lines) else _used(kept)
 
 
 def joined(terms: list[str]) -> str:
