@@ -3,10 +3,6 @@
 numba generates machine code for each function that it compiles. A program is linked from the LLVM code of about a
 hundred kernels, which are inlined, so the machine code of a kernel by itself is never executed. To generate it took a
 third of the compile time. The LLVM code of a program, and with it each bit of a result, remains the same.
-
-Kernels on vectors are not optimised by themselves either. LLVM optimises them as parts of their program, and to do both
-took a fifth of the compile time. The results are the same to the bit (`validation/bits.py`). Kernels on single numbers
-are optimised twice: LLVM joins their operations to vectors, and fuses others if it sees the whole program only.
 """
 
 from __future__ import annotations
@@ -18,8 +14,6 @@ from numba import _dynfunc
 from numba.core.environment import lookup_environment
 from numba.core.registry import cpu_target
 from numba.core.targetconfig import ConfigStack
-
-from .simd.vector_types import Mask, Vector
 
 made = 0
 """Number of such kernels compiled so far in this process."""
@@ -48,8 +42,6 @@ def _linkable(library: Any, descriptor: Any, environment: Any) -> Any:
     global made
     made += 1
     library._finalize_final_module = types.MethodType(_finished, library)
-    if any(isinstance(kind, (Mask, Vector)) for kind in descriptor.typemap.values()):
-        library._optimize_final_module = lambda: None
     library._ensure_finalized()
     name = descriptor.qualname.split(".")[-1]
     return _dynfunc.make_function(descriptor.lookup_module(), name, "", 0, environment, (library,))
