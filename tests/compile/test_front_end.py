@@ -1,6 +1,8 @@
 """Shortcuts in numba's front end: the LLVM code is the same without them, and nothing stays switched off."""
 
+import functools
 import gc
+import inspect
 import json
 import os
 import subprocess
@@ -10,8 +12,8 @@ import numpy as np
 import pytest
 from llvmlite.binding import ffi
 from numba import njit
-from numba.core import event
-from numba.core.compiler import Flags
+from numba.core import event, ir
+from numba.core.compiler import Flags, run_frontend
 
 from polhode.compile import front_end, program
 
@@ -110,3 +112,77 @@ def test_options_are_compared_by_value():
     other.nrt = True
     other.error_model = Flags().error_model  # a default that is set is equal to one that is not
     assert one == other
+
+
+def test_variables_of_a_statement_are_those_that_numba_finds():
+    def found(inst, value):
+        """As in `numba.core.ir.Inst._rec_list_vars`."""
+        if isinstance(value, ir.Var):
+            return [value]
+        if isinstance(value, ir.Inst):
+            return value.list_vars()
+        inner = value if isinstance(value, (list, tuple)) else value.values() if isinstance(value, dict) else ()
+        return [x for part in inner for x in found(inst, part)]
+
+    def mixed(x, *rest, **named):
+        total = {"a": x}
+        for y in rest:
+            total["b"] = max(y, x, *rest)
+        return (total, [x, rest], named["k"])
+
+    blocks = run_frontend(mixed).blocks.values()
+    statements = [inst for block in blocks for inst in block.body]
+    assert len(statements) > 20
+    for inst in statements:
+        assert inst.list_vars() == found(inst, vars(inst))
+        assert front_end._variables(inst, vars(inst)) == found(inst, vars(inst))
+
+
+def _with_location(context, builder, sig, args, loc=None):
+    pass
+
+
+def _without_location(context, builder, *args):
+    for loc in args:
+        builder(loc)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [_with_location, _without_location, lambda *loc: loc, lambda *, loc: loc, lambda **loc: loc,
+     functools.partial(_with_location, 1), functools.wraps(_with_location)(lambda *args: args)],
+)  # fmt: skip
+def test_parameters_are_those_of_the_signature(function):
+    assert front_end._takes_location(function) == ("loc" in inspect.signature(function).parameters)
+
+
+@pytest.fixture
+def unfrozen():
+    """No object is frozen; those of the test suite are afterwards."""
+    count = gc.get_freeze_count()
+    gc.unfreeze()
+    yield
+    gc.unfreeze()
+    if count:
+        gc.freeze()
+
+
+@pytest.mark.usefixtures("unfrozen")
+def test_objects_of_a_compilation_count_as_old():
+    held, counts = [], []
+
+    def compiling():
+        held.extend([] for _ in range(5000))
+        counts.append(gc.get_count()[0])
+
+    front_end.quickly(compiling)()
+    assert gc.get_count()[0] < 5000 <= counts[0]
+    assert gc.get_freeze_count() == 0
+
+
+@pytest.mark.usefixtures("unfrozen")
+def test_frozen_objects_stay_frozen():
+    gc.freeze()
+    count = gc.get_freeze_count()
+    front_end.quickly(lambda: None)()
+    assert gc.get_freeze_count() == count > 0

@@ -5,12 +5,15 @@ Some of its answers are computed thousands of times although they cannot differ:
 
 - the type of a sum, product or comparison of numbers, for which numba asks the rules of NumPy's functions as well;
 - whether two sets of compile options are equal, which numba compares option by option even if they are one object;
+- which variables a statement names, for which numba searches all attributes of the statement;
+- whether a function that writes LLVM code takes a location, for which numba asks the module `inspect`;
 - whether SciPy's BLAS exists, which numba finds out by importing `scipy.linalg` even if no function needs it.
 
 Others serve nobody while a program of this library is compiled (`quickly`): the events around each pass and each call
 of LLVM, which numba only adds up to times, and the variables that are alive at the start of each block, which only
 generators and object mode need. Python's collector of cycles pauses meanwhile: nearly all objects of a compilation live
-until its end, so each search among them is in vain.
+until its end, so each search among them is in vain. Afterwards they count as old, or the next search among new objects
+would look at all of them.
 """
 
 from __future__ import annotations
@@ -19,12 +22,14 @@ import contextlib
 import functools
 import gc
 import importlib.util
+import inspect
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from types import FunctionType
 from typing import Any
 
 from llvmlite.binding import ffi
-from numba.core import transforms, types
+from numba.core import base, ir, transforms, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager, pass_timings
 from numba.core.postproc import PostProcessor, VariableLifetime
@@ -57,6 +62,10 @@ def install() -> None:
     passes._runs_any_pass, passes._runPass = passes._runPass, _run_pass
     lifetimes: Any = PostProcessor
     lifetimes._finds_all, lifetimes.run = lifetimes.run, _find_lifetimes
+    statements: Any = ir.Inst
+    statements._rec_list_vars = _variables
+    lowering: Any = base
+    lowering._has_loc = _takes_location
     _find_blas_later()
 
 
@@ -86,6 +95,45 @@ def _are_equal_options(compared: Callable[[Any, Any], Any]) -> Callable[[Any, An
 def _hash_of_options(options: Any) -> int:
     """Return a hash; numba's is the hash of the names of all options, so it too depends on the class alone."""
     return hash(type(options))
+
+
+def _variables(statement: Any, value: Any) -> list[Any]:
+    """Return the variables in an attribute of a statement."""
+    found: list[Any] = []
+    _add_variables((value,), found)
+    return found
+
+
+def _add_variables(values: Iterable[Any], found: list[Any]) -> None:
+    for value in values:
+        of: Any = type(value)
+        kind = _kind(of)
+        if kind is ir.Var:
+            found.append(value)
+        elif kind is dict:
+            _add_variables(value.values(), found)
+        elif kind is list:
+            _add_variables(value, found)
+        elif kind is ir.Inst:
+            found += value.list_vars()
+
+
+@functools.cache
+def _kind(of: Any) -> Any:
+    """Return which kind of parts an object of a class has; None if it has no variables."""
+    for kind, classes in ((ir.Var, ir.Var), (ir.Inst, ir.Inst), (list, (list, tuple)), (dict, dict)):
+        if issubclass(of, classes):
+            return kind
+    return None
+
+
+def _takes_location(function: Any) -> bool:
+    """Return whether a function has a parameter `loc`."""
+    if type(function) is not FunctionType or function.__dict__.keys() & {"__wrapped__", "__signature__"}:
+        return "loc" in inspect.signature(function).parameters
+    code = function.__code__
+    star = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    return "loc" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + star]
 
 
 def _find_blas_later() -> None:
@@ -135,7 +183,15 @@ def _paused_collector() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
+            _count_as_old()
             gc.enable()
+
+
+def _count_as_old() -> None:
+    """Move all objects to the oldest generation, without a search among them, unless the user has frozen some."""
+    if gc.get_freeze_count() == 0:
+        gc.freeze()
+        gc.unfreeze()
 
 
 @contextlib.contextmanager
