@@ -160,7 +160,7 @@ def _integrals(t, m, i):
     a, b, c = i
     s, cn, d = sncndn(t, a / (a + b))
     return (
-        carlson_rf(a, b, c), carlson_rj(a, b, c, c), carlson_rj(a, b, c, a + b), rc1(a - 1, a), s + cn, d,
+        carlson_rf(a, b, c), carlson_rj(a, b, c, c), carlson_rj(a, b, c, a + b), rc1(a - 1, a) / 765765, s + cn, d,
         quarter_period(a / (a + b))[0],
     )  # fmt: skip
 
