@@ -230,3 +230,14 @@ def test_torch_tensors_are_changed_in_place() -> None:
     stepper().step(*expected, TORQUE)
     np.testing.assert_array_equal(q.numpy(), expected[0])
     np.testing.assert_array_equal(pi.numpy(), expected[1])
+
+
+@ph.torque
+def relay(omega):
+    return [-0.1 * ph.where(w > 0, 1.0, -1.0) for w in omega]
+
+
+@pytest.mark.parametrize("field", [ph.fields.thruster([0.0, 0.0, 1.0], [1.0, 2.0]), relay()], ids=["time", "state"])
+def test_steps_that_cross_jumps_are_told(field):
+    with pytest.warns(ph.ResultWarning, match="has jumps or kinks .* do not end there"):
+        ph.batch_stepper([1.0, 1.5, 2.0], "fem", 0.01, field=field)

@@ -97,7 +97,10 @@ def run(case, on=lambda x: x):
     given = dict(given)
     if "torque" in given and not callable(given["torque"]):
         given["torque"] = on(torque if given["torque"] is ... else np.ascontiguousarray(torque[given["torque"]]))
-    stepper = ph.batch_stepper(bodies, method, 0.02, **form)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", ph.ResultWarning)
+        stepper = ph.batch_stepper(bodies, method, 0.02, **form)
+    assert any("jumps or kinks" in str(x.message) for x in told) == (case == "table")
     q, v = on(q), on(v)
     if stepper.method.noise is not None or stepper.method.thermostat is not None:
         stepper.step(q, v, n=2)  # later steps have other random numbers, and chains that moved

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from typing import Any
 
-from ...errors import InputError
+from ...errors import InputError, ResultWarning
 from ...methods import Method
+from ...physics.fields import Field
+from ...physics.fields.sides import has_jumps
+from ...physics.fields.switches import switches_of
 from ...physics.fields.thermostat import written_out
 from ..noise import NOISY
 from ..stepper import one_step
@@ -42,8 +46,8 @@ def batch_stepper(
             torque[:] = ...
             step(q, pi, torque, frame="space")
 
-    The states after a step are bit-identical to those of `ph.ensemble`. The state of a body does not depend on the
-    other bodies, their number or their order.
+    The states after a step are bit-identical to those of `ph.ensemble`, unless the field jumps: the steps do not end
+    there. The state of a body does not depend on the other bodies, their number or their order.
 
     Parameters
     ----------
@@ -63,6 +67,10 @@ def batch_stepper(
     layout : "rows" for arrays (N, 4) and (N, 3), "columns" for (4, N) and (3, N)
     scalar : "first" or "last", the place of the scalar in a quaternion
 
+    Warns
+    -----
+    ResultWarning : steps cross jumps or kinks of the field, in time or in the state
+
     Examples
     --------
     >>> import numpy as np
@@ -81,6 +89,7 @@ def batch_stepper(
     chosen = one_step(method.inner if isinstance(method, Respa) else method, counted=True)
     many = bodies_of(bodies, field, params)
     check_bodies(many, chosen, many.field)
+    _warn_of_jumps(many.field)
     if chosen.thermostat is not None and many.field is not None:
         bound, values = written_out(many.field, many.values, chosen.thermostat.links)
         many = dataclasses.replace(many, field=bound, values=values)
@@ -93,6 +102,16 @@ def batch_stepper(
         return BatchStepper(many, chosen, dt, form, thermostat=acting, respa=multiple)
     bath = _bath(translation_bath, translation_params, chosen, many.number, vector == "omega")
     return RigidStepper(BatchStepper(many, chosen, dt, form), masses, bath, acting, multiple)
+
+
+def _warn_of_jumps(field: Field | None) -> None:
+    """Say that steps cross jumps of a field, if it may have some."""
+    if field is None or not (has_jumps(field) or switches_of(field)):
+        return
+    warnings.warn(
+        f"{field.name} has jumps or kinks (where, abs, comparisons, tables), and steps of ph.batch_stepper do not end "
+        "there, so that the order is lost at them; use ph.ensemble, or a smooth field", ResultWarning, stacklevel=3,
+    )  # fmt: skip
 
 
 def _acting(thermostat: Any, method: Method, groups: int) -> Acting | None:
