@@ -326,5 +326,21 @@ def test_the_card_has_the_states_of_the_processor(simulated, case):
     np.testing.assert_allclose(simulated[case], states_on(case, "cpu"), rtol=0, atol=near)
 
 
+@ph.states(heat=0.0)
+def heater(omega, heat):
+    """A state that is switched by itself: its rate jumps, and so does the torque."""
+    on = ph.where(heat < 0.5, 1.0, 0.0)
+    return -0.1 * on * omega, {"heat": 2.0 * on - heat}
+
+
+def test_equal_steps_that_cross_jumps_are_told():
+    problem, run = ph.Problem(BODY, heater(), omega=[0.1, 0.2, 0.3]), {"dt": 0.1, "steps": 3}
+    with pytest.warns(ph.ResultWarning, match="conditions on the state .* give tol or step_tol"):
+        ph.solve(problem, "verner87", **run)
+    with pytest.warns(ph.ResultWarning, match="conditions on the state"):
+        ph.ensemble(problem, "verner87", omega=np.eye(3), **run)
+    ph.solve(problem, tol=1e-6, t_end=0.1)
+
+
 if __name__ == "__main__":
     np.savez(sys.argv[1], **{case: states_on(case, "cuda") for case in ON_CARD})

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import warnings
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, ResultWarning
 from ..kernels.loops import COLUMNS, StateSpace, interpolating, one_step, stepping, with_states
 from ..methods import methods
 from ..methods.adaptive import components
@@ -22,6 +23,7 @@ from ..numbers import floats
 from ..physics.fields import Field
 from ..physics.fields.kernels import coupled_kernel, formula_kernel
 from ..physics.fields.parameters import leaves_of
+from ..physics.fields.sides import has_jumps
 from ..physics.fields.states import coupled_text
 from ..physics.fields.switches import between, edges
 from ..physics.observers.event import Event
@@ -158,7 +160,19 @@ def solve_fixed(
     whole = solved(state, kept, bar, lambda run: explain_in(run, lambda t: None))
     if every == 1:
         whole.dense = dense_of(problem, whole)
+    _warn_of_jumps(problem)
     return with_events(problem, Steps(problem), whole, events) if events else whole
+
+
+def _warn_of_jumps(problem: Problem) -> None:
+    """Say that equal steps cross jumps of a field in the state, if it may have some."""
+    assert problem.field is not None
+    if has_jumps(problem.field):
+        warnings.warn(
+            f"{problem.field.name} has conditions on the state (where, abs, comparisons), and steps of {verner87.name} "
+            "do not end where they change, so that the order is lost at a jump; give tol or step_tol instead of dt",
+            ResultWarning, stacklevel=4,
+        )  # fmt: skip
 
 
 def _engine(problem: Problem) -> Engine:

@@ -14,7 +14,7 @@ from ...numbers import arrays, floats  # noqa: F401 - arrays: conditions are eva
 from ...symbolic.expression import COMPARISONS, Expr, lift, ordered, source, symbol
 from .field import Field
 from .kernels import formula_kernel
-from .switches import _depends, _rebuilt
+from .switches import _depends, _rebuilt, _with_moving_states
 from .trace import Trace, of_formula, once_for_formula
 
 LOCATED = ("lt", "le", "abs")
@@ -39,8 +39,8 @@ def conditions_of(field: Field) -> list[Expr]:
 
 @once_for_formula
 def has_jumps(field: Field) -> bool:
-    """Whether its torque compares the state, or looks it up in a table: it may jump with the state."""
-    nodes = ordered(field.graph[0])
+    """Whether its torque, or a rate of its states, compares the state or looks it up in a table: it may jump there."""
+    nodes = ordered(_with_moving_states(field) if field.states else field.graph[0])
     moving = _depends(nodes, "Rwm")
     return any(node in moving and node.op in ("abs", "bracket", *COMPARISONS) for node in nodes)
 

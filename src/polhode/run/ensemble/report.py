@@ -80,7 +80,7 @@ def _jumping_field(task: Task) -> Field | None:
     field = task.batch.field
     if task.tolerance is not None or task.one_by_one or field is None or field.bath is not None:
         return None
-    return field if any(has_jumps(part) for part in _without_controller(task) if not part.states) else None
+    return field if any(map(has_jumps, _without_controller(task))) else None
 
 
 def _count_of(some: int, of: int) -> str:
