@@ -25,6 +25,7 @@ from ..kernels.loops import COLUMNS
 from ..methods import Method
 from ..methods.queries import DiscreteGradient
 from ..numbers import floats
+from ..physics.fields import Field
 from ..physics.fields.sides import SidedField, conditions_of, has_jumps
 from ..physics.fields.switches import PiecewiseField, between, edges
 from ..physics.problem import Problem
@@ -83,9 +84,14 @@ def crossing(problem: Problem, method: Method, digits: int | None = None, remedy
         instead = "use a smooth formula instead of ==, and instead of a table of the state"
     elif digits is not None and can_locate(problem, method):
         instead = "remove the argument digits"
+    return conditions_crossed(field, how, instead)
+
+
+def conditions_crossed(field: Field, how: str, remedy: str) -> str:
+    """Return the message that steps cross conditions of a field on the state; `how` names the steps."""
     return (
         f"{field.name} has conditions on the state (where, abs, comparisons of R or omega), and steps of {how} do not "
-        f"end where they change, so that the order is lost at a jump; {instead}"
+        f"end where they change, so that the order is lost at a jump; {remedy}"
     )
 
 

@@ -40,6 +40,7 @@ from .event_search import with_events
 from .failures import explain_in
 from .fixed_step import RunState, solved
 from .integrator import Engine, check_fit, step_kernel
+from .located_steps import conditions_crossed
 from .schedule import Bounds, Schedule, legs_between
 from .step_control import PAIR_STEPS, AdaptiveStep, compiled
 from .step_count import number_of_steps
@@ -168,11 +169,8 @@ def _warn_of_jumps(problem: Problem) -> None:
     """Say that equal steps cross jumps of a field in the state, if it may have some."""
     assert problem.field is not None
     if has_jumps(problem.field):
-        warnings.warn(
-            f"{problem.field.name} has conditions on the state (where, abs, comparisons), and steps of {verner87.name} "
-            "do not end where they change, so that the order is lost at a jump; give tol or step_tol instead of dt",
-            ResultWarning, stacklevel=4,
-        )  # fmt: skip
+        told = conditions_crossed(problem.field, verner87.name, "give tol or step_tol instead of dt")
+        warnings.warn(told, ResultWarning, stacklevel=4)
 
 
 def _engine(problem: Problem) -> Engine:

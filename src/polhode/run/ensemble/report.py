@@ -20,6 +20,7 @@ from .. import control
 from ..cut_steps import can_cut, crossed_edges, crossing
 from ..failures import unsolved
 from ..integrator import torque_kernel
+from ..located_steps import conditions_crossed
 from .edges import same_edges
 
 if TYPE_CHECKING:
@@ -40,11 +41,8 @@ def shortcomings(task: Task, many: Ensemble, tol: float | None = None) -> Iterat
             f"{many.failed[first]}: {reason(task, many, first)}. `failed` has the step numbers, counted from 1"
         )
     if (field := _jumping_field(task)) is not None:
-        yield (
-            f"{field.name} has conditions on the state (where, abs, comparisons of R or omega), and steps of "
-            f"{task.method.name} in an ensemble do not end where they change, so that the order is lost at a jump; "
-            + ("make the jump a steep slope (tanh)" if task.states else "give tol or step_tol instead of dt")
-        )
+        remedy = "make the jump a steep slope (tanh)" if task.states else "give tol or step_tol instead of dt"
+        yield conditions_crossed(field, f"{task.method.name} in an ensemble", remedy)
     if len(found := _crossed_edges(task)):
         yield crossing(task.batch.field, task.method, found, "give tol or step_tol instead of dt")
     if tol is None or many.error_estimate is None:
