@@ -181,7 +181,7 @@ def reduced(method: Method) -> tuple[Any, ...]:
         if book.owns(method):
             return in_book, (type(book).__module__, method.name)
     if "cloudpickle" in sys.modules:  # it sends functions themselves
-        return object.__reduce_ex__(method, 4)  # type: ignore[return-value]
+        return object.__reduce_ex__(method, 4)  # type: ignore[return-value]  # a tuple, though typed str too
     raise InputError(
         f"the method {method.name} cannot be pickled: its name in ph.methods does not stand for it; register it in a "
         "module that the other process imports too"

@@ -68,7 +68,7 @@ class Dual:
     def __ne__(self, other: Any) -> Any:
         return plain(self) != plain(other)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # a number with tangents is no key
 
     def __lt__(self, other: Any) -> Any:
         return plain(self) < plain(other)

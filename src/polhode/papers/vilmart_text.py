@@ -56,7 +56,7 @@ def _error(step: Callable[[float, State], State], h: float) -> float:
 def _three_rotations(h: float, state: State) -> State:
     """R3(h/2) R2(h/2) R1(h) R2(h/2) R1(h/2), as printed; the rightmost acts first."""
     for j, part in ((0, 0.5), (1, 0.5), (0, 1.0), (1, 0.5), (2, 0.5)):
-        state = _about(j, lambda y, j=j: y[j] / MOMENTS[j])(part * h, state)  # type: ignore[misc]
+        state = _about(j, lambda y, j=j: y[j] / MOMENTS[j])(part * h, state)  # type: ignore[misc]  # a lambda has no types
     return state
 
 

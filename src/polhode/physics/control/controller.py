@@ -386,7 +386,7 @@ def controller(
     flag("plain", plain)
     period = None if period is None else positive(PERIOD, period)
     if function is None:
-        return lambda f: controller(f, period=period, plain=plain, **memory)  # type: ignore[return-value]
+        return lambda f: controller(f, period=period, plain=plain, **memory)  # type: ignore[return-value]  # as a decorator
     if not isinstance(function, types.FunctionType):
         function, plain = _function_of(function), True
     template_of(function, "controller")
@@ -420,7 +420,7 @@ def _function_of(control: Any) -> types.FunctionType:
         return control(**arguments)
 
     function.__name__ = getattr(control, "__name__", type(control).__name__)
-    function.__signature__ = signature  # type: ignore[attr-defined]
+    function.__signature__ = signature  # type: ignore[attr-defined]  # read by inspect
     assert isinstance(function, types.FunctionType)
     return function
 

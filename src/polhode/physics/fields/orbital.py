@@ -33,7 +33,7 @@ def along(function: Callable[..., Any], names: tuple[str, ...]) -> FieldTemplate
     """
     own = [p for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD]
     added = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
-    function.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
+    function.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]  # read by inspect
     return torque(function)
 
 

@@ -114,13 +114,13 @@ class SumField(Field):
             part.check(t, R, omega, context)
 
     @property
-    def bath(self) -> int | None:  # type: ignore[override]
+    def bath(self) -> int | None:  # type: ignore[override]  # of single fields a constant
         """Place of the first parameter of the only heat bath or thermostat; None without one."""
         found = [first + part.bath for part, first in self.template.numbered_parts(0) if part.bath is not None]
         return found[0] if found else None
 
     @property
-    def bath_kind(self) -> tuple[str, int]:  # type: ignore[override]
+    def bath_kind(self) -> tuple[str, int]:  # type: ignore[override]  # of single fields a constant
         """What stands there."""
         return next((part.bath_kind for part in self.template.parts if part.bath is not None), Field.bath_kind)
 

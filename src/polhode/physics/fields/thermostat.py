@@ -31,7 +31,7 @@ class ThermostatField(Field):
     bath = 0
 
     @property
-    def bath_kind(self) -> tuple[str, int]:  # type: ignore[override]
+    def bath_kind(self) -> tuple[str, int]:  # type: ignore[override]  # of other fields a constant
         """A thermostat, and the number of its parameters."""
         return THERMOSTAT, len(self.parameters)
 
