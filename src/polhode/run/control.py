@@ -35,7 +35,7 @@ from ..physics.fields import Field
 from ..physics.fields.kernels import formula_kernel
 from ..physics.fields.parameters import leaves_of
 from ..physics.fields.states import places
-from ..physics.fields.sums import SumField
+from ..physics.fields.sums import SumTemplate
 from ..physics.observers.event import Event
 from ..physics.problem import Problem
 from ..physics.validate import positive
@@ -46,12 +46,13 @@ from ..results.trajectory import Trajectory, info_of
 from ..symbolic.tracing import UntraceableError
 from .adaptive import interpolated
 from .control_in_python import InPython
+from .cut_steps import with_edges
 from .dense import dense_between
 from .event_search import with_events
 from .failures import explain_in
 from .fixed_step import RunState, solved
 from .growing_file import Place
-from .integrator import Engine, check_compiled, check_fit, structure, torque_kernel
+from .integrator import Engine, check_compiled, check_fit, step_kernel, structure, torque_kernel
 from .step_control import compiled
 from .step_count import is_whole, number_of_steps
 
@@ -186,7 +187,8 @@ def full_names(field: Field, names: Collection[str]) -> list[str]:
     """Return the names that parameters of a controller have in the field that contains it, as its last part."""
     own = control_in(field)
     assert own is not None
-    listed = field.template.names if isinstance(field, SumField) else [(0, name, name) for name in field.values]
+    parts = field.template
+    listed = parts.names if isinstance(parts, SumTemplate) else [(0, name, name) for name in field.values]
     return [full for _, name, full in listed[-len(own.values) :] if name in names]
 
 
@@ -245,7 +247,11 @@ class Loop:
         return placing(count, places(self.field), place_of(self.control, CLOCK))
 
     def step(self) -> Callable[..., Any]:
-        """Return the kernel of a step on (q, m, z)."""
+        """Return the kernel of a step on (q, m, z), in parts that end at the edges of the field, if these are known."""
+        return step_kernel(self.problem, self._step())
+
+    def _step(self) -> Callable[..., Any]:
+        """Return the kernel of a step, or of a part of one, in which the field has no edges."""
         control, place = self.control, self.placing()
         plain = whole(self.method)(floats.number)
         later = None if control.later_text is None else formula_kernel(control.later_text, floats.number)
@@ -343,8 +349,8 @@ def solve_fixed(
     inner = with_controller(problem, control, period)
     per, count = check_period(period, dt), number_of_steps(problem, dt, t_end, steps)
     check_fit(check_method(method), inner)
-    loop, sample = Loop(inner, method), InPython(inner)
-    state = RunState(_engine(loop, sample), inner, dt, count, every, method=method)
+    loop, sample = Loop(with_edges(inner, problem.t0 + count * dt), method), InPython(inner)
+    state = RunState(_engine(loop, sample), loop.problem, dt, count, every, method=method)
     bar = Progress(progress, method.name, count)
     kept = place.recorder(
         inner, state, info_of(inner, method=method.name, dt=dt, every=every),
@@ -393,4 +399,4 @@ class Steps:
 
 def dense_of(problem: Problem, method: Method, sol: Trajectory) -> Callable[[Any], Any]:
     """Return the dense output of a run with equal steps, all of them kept, of a problem that contains a controller."""
-    return dense_between(problem, Steps(Loop(problem, method)), sol)
+    return dense_between(problem, Steps(Loop(with_edges(problem, float(sol.t[-1])), method)), sol)

@@ -220,7 +220,6 @@ def solve(
         place, each = Place(out, overwrite, resume), 1 if tangent else every
         sol = sampled_control.solve_fixed(problem, *asked, chosen, dt, t_end, steps, each, progress, wanted, place, law)
         _warn_of_jumps(problem, chosen, digits, sol, "make the jump a steep slope (tanh)")
-        warn_of_edges(problem, chosen, float(sol.t[-1]), "make the jump a steep slope (tanh)")
         if not tangent:
             return sol
         return Kept.of(every, None, None).applied(control_tangent.with_tangent(problem, *asked, chosen, sol))
