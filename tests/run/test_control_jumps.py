@@ -1,5 +1,6 @@
 """Jumps of a field in time under sampled-data control: steps end at them as they end at the samples."""
 
+import functools
 import itertools
 import math
 
@@ -259,3 +260,82 @@ def test_files_have_the_same_bits(tmp_path):
     for name in ("t", "quaternion", "momentum"):
         np.testing.assert_array_equal(getattr(resumed, name), getattr(whole, name))
     np.testing.assert_array_equal(ph.load(out).control.torque, whole.control.torque)
+
+
+# --- jumps in the state -----------------------------------------------------------------------------
+
+
+@ph.torque
+def relays(t, R, omega, k):
+    """Torques that jump with attitude, time and angular velocity."""
+    timed = ph.where(t < 1.234, 1.0, -1.0)
+    return ph.where(R[0, 1] > 0.1, -k, k), 0.05 * k * timed, 0.3 * k * ph.where(omega[2] > -0.3, 1.0, -0.5)
+
+
+SIDES = {"memory": 0.4, "wheels": 0.4, "thrusters": 0.3}
+
+
+@functools.cache
+def fine(law):
+    return ph.solve(
+        problem(relays(SIDES[law])), "verner87", dt=PERIOD / 32, t_end=END, control=LAWS[law], period=PERIOD
+    )
+
+
+@pytest.mark.parametrize("method", ["imidm", "mkrk(rk4)", "mkrk(gauss3)"])
+def test_the_order_is_kept_at_jumps_in_the_state(method):
+    few, more = (
+        ph.solve(problem(relays(0.4)), method, dt=PERIOD / n, t_end=END, **CONTROL).momentum[-1] for n in (2, 4)
+    )
+    exact = fine("memory").momentum[-1]
+    assert math.log2(abs(few - exact).max() / abs(more - exact).max()) > ph.methods[method].order - 0.35
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_states_between_steps_at_jumps_in_the_state(law):
+    given, how = problem(relays(SIDES[law])), {"t_end": END, "control": LAWS[law], "period": PERIOD}
+    slow = ph.event(lambda omega: omega[1] - 0.4)
+    for steps in ({"method": "verner87", "dt": PERIOD / 4}, {"step_tol": 1e-12}, {"tol": 1e-10}):
+        sol = ph.solve(given, **how, **steps, events=[slow])
+        assert abs(sol.at(fine(law).t).momentum - fine(law).momentum).max() < 1e-10
+        assert len(sol.control) == len(fine(law).control)
+        assert abs(sol.control.torque - fine(law).control.torque).max() < 1e-10
+        assert abs(sol.events[0].omega[:, 1] - 0.4).max() < 1e-12
+    assert len(sol) < 80
+
+
+def test_plain_controllers_are_called_once_at_each_sample():
+    times = []
+
+    def law(t, R, omega):
+        times.append(t)
+        return -0.7 * np.clip(omega, -9.0, 9.0)
+
+    plain = {"control": ph.controller(law, plain=True), "period": PERIOD, "t_end": END}
+    sol = ph.solve(problem(relays(0.4)), "mkrk(rk4)", dt=PERIOD / 2, **plain)
+    np.testing.assert_allclose(times[-10:], sol.control.t, atol=1e-15)
+    assert len(times) <= 11  # once more before the run
+    with pytest.warns(ph.ResultWarning, match="the order is lost at a jump; write the controller as a formula"):
+        ph.solve(problem(relays(0.4)), step_tol=1e-9, **plain)
+
+
+@ph.torque
+def dry(omega, k):
+    return tuple(-k * ph.where(w > 0, 1.0, -1.0) for w in omega)
+
+
+def test_sliding_is_told():
+    given, how = problem(dry(0.5)), {"control": pid(stiffness=0.1), "period": PERIOD, "t_end": END}
+    with pytest.warns(ph.ResultWarning, match="of 18 steps .* holds the motion on the surface of a jump"):
+        ph.solve(given, "mkrk(rk4)", dt=PERIOD / 2, **how)
+
+
+@pytest.mark.parametrize("how", [{"method": "mkrk(rk4)", "dt": 0.1}, {"step_tol": 1e-9}], ids=["dt", "step_tol"])
+def test_files_of_runs_with_jumps_in_the_state(tmp_path, how):
+    given = problem(relays(0.4))
+    whole = ph.solve(given, t_end=END, **how, **CONTROL)
+    if "dt" in how:
+        ph.solve(given, t_end=5 * PERIOD, **how, **CONTROL, out=tmp_path / "run.zarr")
+    kept = ph.solve(given, t_end=END, **how, **CONTROL, out=tmp_path / "run.zarr", resume=True)
+    np.testing.assert_array_equal(kept.momentum[-1], whole.momentum[-1])
+    np.testing.assert_array_equal(ph.load(tmp_path / "run.zarr").control.torque, whole.control.torque)

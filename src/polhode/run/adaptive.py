@@ -119,6 +119,8 @@ class Run:
         schedule: Schedule | None = None,
     ) -> None:  # fmt: skip
         self.problem, self.controlled_step, self.end, self.tolerance = problem, controlled_step, end, tolerance
+        self.measured = problem
+        """The problem whose states have errors that count: those of its field, beside attitude and momentum."""
         self.schedule = schedule or scheduled(problem, end, tolerance)
         self.longest = [leg.longest for leg in self.schedule.legs]
         self.order = controlled_step.order_for(tolerance)

@@ -206,7 +206,7 @@ def check(problem: Problem, control: Controller, period: float, method: Method) 
     if field is not None and not field.opaque and not field.states and has_conditions(field):
         raise InputError(
             f"tangent=True with control needs a field that is smooth in the state, and {field.name} has conditions on "
-            "it (where, abs, comparisons of R or omega), which are not located under control; use a smooth formula"
+            "it (where, abs, comparisons of R or omega), where the derivatives would jump; use a smooth formula"
         )
     check_tangent(problem, method)
     Loop(with_controller(problem, control, period), method).check_formula("tangent=True")

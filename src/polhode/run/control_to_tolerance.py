@@ -26,13 +26,16 @@ from ..physics.observers.event import Event
 from ..physics.problem import Problem
 from ..results import convert
 from ..results.trajectory import Trajectory, info_of
-from .adaptive import Run
+from . import located
+from .adaptive import Path, Run
 from .control import Loop, check_body, place_of, sampling_of, with_controller
 from .control_in_python import InPython
 from .dense import Dense
 from .error_estimate import estimated
 from .event_search import found_on
 from .integrator import check_compiled, check_fit
+from .located import LocatedRun
+from .located_steps import warn_of_jumps
 from .schedule import Schedule, scheduled
 from .step_control import PAIR_STEPS, AdaptiveStep, compiled
 from .tolerance import Wish, check_tolerance, sampled_every
@@ -102,15 +105,15 @@ def solve_to(
             f"tol repeats a run with smaller steps, and {loop.control.template.user.owner} is called as plain Python, "
             "which may remember what it was asked; give step_tol, or write it as a formula"
         )
-    run = Run(loop.problem, _kind(loop, sample), end, wish.tol, schedule)
-    run.y = (*run.y[:2], sample.numbers(problem.t0, run.y, f"at the start (t = {problem.t0:g})"))
-    run.problem = problem  # errors at the end are those of attitude and momentum
-    error, reason = None, REASON + f"; {sampled_every(schedule.spacing)}" * (schedule.spacing > 0)
-    if wish.of_steps:
-        path = run()
-    else:
-        found = estimated(run, wish.tol)
-        run, path, error = found.run, found.path, found.error
+    reason = REASON + f"; {sampled_every(schedule.spacing)}" * (schedule.spacing > 0)
+    first = sample.numbers(problem.t0, loop.problem.kernel_data(floats.number)[0], f"at the start (t = {problem.t0:g})")
+    sided = located.held(schedule) if loop.is_formula else None
+    run, path, error = _run(Run if sided is None else LocatedRun, problem, sided or schedule, sample, first, wish)
+    if sided is not None and not (path.finished and (error or 0.0) <= wish.tol):  # the motion may slide along a jump
+        run, path, error = _run(Run, problem, schedule, sample, first, wish)
+    if wish.of_steps and not isinstance(run, LocatedRun):
+        remedy = "make the jump a steep slope (tanh)" if loop.is_formula else "write the controller as a formula"
+        warn_of_jumps(problem, verner87, None, len(path.times), lambda: path, remedy)
     happened: list[Any] = []
     if events:
         path, happened = found_on(path, run, inner, events)
@@ -136,6 +139,22 @@ def solve_to(
             "motion do not allow it; give a larger tol", ResultWarning, stacklevel=4,
         )  # fmt: skip
     return sol
+
+
+def _run(
+    make: type[Run], problem: Problem, schedule: Schedule, sample: InPython, first: Any, wish: Wish
+) -> tuple[Run, Path, float | None]:
+    """Return a run along a schedule, its path, and its error at the end if that is estimated.
+
+    The error is that of attitude and momentum, the states of the problem without its controller.
+    """
+    loop = Loop(schedule.problem, verner87)
+    run = make(loop.problem, _kind(loop, sample), schedule.legs[-1].end, wish.tol, schedule)
+    run.y, run.measured = (*run.y[:2], first), problem
+    if wish.of_steps:
+        return run, run(), None
+    found = estimated(run, wish.tol)
+    return found.run, found.path, found.error
 
 
 def _schedule(problem: Problem, controlled: Problem, end: float, wish: Wish) -> Schedule:

@@ -89,9 +89,9 @@ def _difference(run: Run, path: Path, fine: Path) -> float:
     """Return the error of a run relative to a finer one, but at least the round-off error."""
     if not (path.finished and fine.finished):
         return math.inf
-    scale = scale_of_momentum(run.problem, path, fine)
+    scale = scale_of_momentum(run.measured, path, fine)
     return max(
         distance(path.rows[-1], fine.rows[-1], scale),
-        gap_of_states(run.problem.field, path, fine),
+        gap_of_states(run.measured.field, path, fine),
         round_off(path, run.controlled_step.eps),
     )

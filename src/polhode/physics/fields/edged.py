@@ -71,10 +71,3 @@ class EdgedField(Field):
     def check(self, t: float, R: Any, omega: Any, context: str) -> None:
         """Check the function."""
         self.whole.whole.check(t, R, omega, context)
-
-
-def without_edges(field: Field | None) -> Field | None:
-    """The field from which one between its edges was made; any other field is returned as it is."""
-    while isinstance(field, EdgedField | PiecewiseField):
-        field = field.whole
-    return field
