@@ -113,6 +113,15 @@ def test_long_runs_have_the_bits_of_solve():
     assert fly(*starts(problem)[1], 20.0).steps > 1300
 
 
+@pytest.mark.parametrize("tolerance", [{"step_tol": 1e-9}, {"tol": 1e-7}], ids=str)
+def test_long_runs_need_no_stored_path(tolerance, monkeypatch):
+    problem = ph.problems.fast_top()
+    fly, start = ph.propagator(problem, **tolerance), starts(problem)[1]
+    made = fly(*start, 20.0)
+    monkeypatch.setattr(Propagator, "_flown", None)
+    assert fly(*start, 20.0) == made
+
+
 def test_several_attempts_are_made_on_the_short_way(monkeypatch):
     """Close to the upright top, the first two runs differ by more than the tolerance."""
     problem = ph.problems.slow_top()

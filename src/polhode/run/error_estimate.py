@@ -47,8 +47,8 @@ def estimated(first: Any, tol: float) -> Estimated:
     If no run reaches `tol`, return the one with the smallest error. The error is infinite if a run or its finer
     companion fails.
     """
-    finest = FINEST * first.controlled_step.eps
-    coarse = first.again(max(FIRST * tol, finest))
+    eps = first.controlled_step.eps
+    coarse, finest = first.again(first_tolerance(tol, eps)), FINEST * eps
     path, best = coarse(), None
     for tried in range(TRIES):
         if not path.finished:
@@ -72,6 +72,11 @@ def estimated(first: Any, tol: float) -> Estimated:
             coarse = coarse.again(tolerance)
             path = coarse()
     return best or Estimated(coarse, path, math.inf, False)
+
+
+def first_tolerance(tol: float, eps: float) -> float:
+    """Return the step tolerance of the first attempt."""
+    return max(FIRST * tol, FINEST * eps)
 
 
 def next_tolerance(coarse: float, fine: float, finest: float, error: float, tol: float) -> float:

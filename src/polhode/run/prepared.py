@@ -15,7 +15,7 @@ from ..numbers import floats
 from ..physics.problem import Problem
 from ..physics.units import NO_UNITS, Units, rescaled
 from .adaptive import distance_of_states, larger, rounding, scale_of, shorter
-from .error_estimate import estimated
+from .error_estimate import estimated, first_tolerance
 from .exact import free_end
 from .step_control import FEW_ROWS, AdaptiveStep, compiled, entry_point, formula
 from .tolerance import Wish, exact_error
@@ -34,7 +34,7 @@ FIRST_ROWS = FEW_ROWS - 1
 """Steps in the first piece of a run; `adaptive.Run` has the start there, too."""
 
 MOST_LOOPS = 64
-"""Tolerances of steps whose loops are kept: those of further attempts differ from state to state."""
+"""Loops that are kept: the tolerances of further attempts differ from state to state."""
 
 
 class Loop(NamedTuple):
@@ -81,7 +81,7 @@ class EndRun:
 
     def again(self, tolerance: float) -> EndRun:
         """Return the same run with another tolerance."""
-        return EndRun(self.start, tolerance)
+        return self if tolerance == self.loop.tol and self.at_most == math.inf else EndRun(self.start, tolerance)
 
     def finer(self, path: EndRun, ratio: float, finest: float) -> EndRun:
         """Return a run with `ratio` times smaller errors, as `adaptive.Run.finer`."""
@@ -90,9 +90,9 @@ class EndRun:
 
     def difference(self, path: EndRun, fine: EndRun) -> float:
         """Return the error of a run relative to a finer one, as `adaptive.Run.difference`."""
-        sizes = math.hypot(*path.state[1]), math.hypot(*fine.state[1])
-        scale = scale_of(max(self.start[-1], path.largest, fine.largest, *sizes))
-        return max(distance_of_states(path.state, fine.state, scale), rounding(path.turned, path.steps))
+        one, other = path.state, fine.state
+        largest = max(self.start[5], path.largest, fine.largest, math.hypot(*one[1]), math.hypot(*other[1]))
+        return max(distance_of_states(one, other, scale_of(largest)), rounding(path.turned, path.steps))
 
 
 def _longest_step(t: Any, times: Any, count: int) -> Any:
@@ -120,6 +120,7 @@ class Direction:
         self.turned = self.problem.body.principal.to_body
         self.velocity = problem._velocity
         self.kinds = None if problem.field is None else formula(self.problem)
+        self.code: dict[tuple[str, int], tuple[Any, str]] = {}
         self.loops: dict[tuple[str, float], Loop] = {}
         self.chosen: list[tuple[float, float, AdaptiveStep, Loop]] = []
         self.spare: list[tuple[np.ndarray, np.ndarray]] = []
@@ -158,8 +159,9 @@ class Direction:
 
     def _compared(self, y: Any, m: Any, t: float, end: float, turn: float) -> Found | None:
         """Run with an error at the end; None also if the first kind of step does not reach it."""
-        tol = self.wish.tol
-        found = estimated(EndRun((self, self.choice(turn)[2], y, t, end, math.hypot(*m)), tol), tol)
+        tol, kind = self.wish.tol, self.choice(turn)[2]
+        first = EndRun((self, kind, y, t, end, math.hypot(*m)), first_tolerance(tol, kind.eps))
+        found = estimated(first, tol)
         path = found.path
         return (path.state, path.steps, path.loop.label, found.error) if found.reached else None
 
@@ -209,14 +211,21 @@ class Direction:
         if found is None:
             order = kind.order_for(tol)
             angle = first_angle(order, tol) if kind.has_proposal else 0.0
+            advance, label = self._code(kind, order)
+            found = Loop(advance, order, angle, tol, kind.most, label)
+            if len(self.loops) < MOST_LOOPS:
+                self.loops[kind.name, tol] = found
+        return found
+
+    def _code(self, kind: AdaptiveStep, order: int) -> tuple[Any, str]:
+        """Return the machine code of the loop over steps of an order, and the name of the method."""
+        if (kind.name, order) not in self.code:
             advance = entry_point(
                 kind.adaptive_loop, 0.0, 0.0, 0.0, 0.0, 0.0, self.start, self.system, 0.0, 0.0, 0, np.empty(1),
                 np.empty((1, COLUMNS)),
             )  # fmt: skip
-            if len(self.loops) >= MOST_LOOPS:
-                self.loops.clear()
-            found = self.loops[kind.name, tol] = Loop(advance, order, angle, tol, kind.most, kind.label(order))
-        return found
+            self.code[kind.name, order] = advance, kind.label(order)
+        return self.code[kind.name, order]
 
     def choice(self, turn: float) -> tuple[float, float, AdaptiveStep, Loop]:
         """Return a range of angles around one, the kind of step that needs the least work for it, and its loop."""
