@@ -6,10 +6,11 @@
 For each case, contender and error (Frobenius norm of R - R_ref at the end: 1e-3, 1e-6, 1e-9, 1e-12) the loosest
 tolerance is taken with which the median error over some initial states is below it. Then 64 other initial states,
 which nothing has seen before, are integrated, one call each, all code compiled: the median and the largest time count.
-Contenders take turns, so that a busy machine slows all of them, in random order, so that nobody always finds the
-caches as the same other one left them. `ph.solve` is timed as a whole, from a `ph.Problem` to a `Trajectory` with all
-steps; `ph.propagator` and the others are prepared calls that return the end. The first call ever, in a process of its
-own with empty caches, is a column of its own. A tool that is not installed is left out and named.
+The states come in rounds. In a round each contender calls in a loop, as a user would, one contender after the other in
+random order, so that a busy machine slows all of them. `--rounds 64` makes rounds of a single state: every call then
+finds the caches as other tools left them. `ph.solve` is timed as a whole, from a `ph.Problem` to a `Trajectory` with
+all steps; `ph.propagator` and the others are prepared calls that return the end. The first call ever, in a process of
+its own with empty caches, is a column of its own. A tool that is not installed is left out and named.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ RUNGS = 3
 """Tolerances in a decade."""
 
 TIGHTEST = 15
+
+ROUNDS = 4
+"""Rounds into which the new states are divided."""
 
 FIRST_CALL = """
 import json, sys, time
@@ -88,7 +92,7 @@ def tolerances(prepared: Prepared, states: np.ndarray, ends: list[np.ndarray]) -
     return found
 
 
-def raced(case: Case, contenders: tuple[Contender, ...], quick: bool) -> list[dict[str, Any]]:
+def raced(case: Case, contenders: tuple[Contender, ...], quick: bool, rounds: int) -> list[dict[str, Any]]:
     """Rows of the table of a case: median and largest microseconds of each contender at each error."""
     known, new = case.starts(4 if quick else 8, 1), case.starts(8 if quick else 64, 2)
     ends = [case.reference(x) for x in known]
@@ -101,12 +105,10 @@ def raced(case: Case, contenders: tuple[Contender, ...], quick: bool) -> list[di
         }
         given = [entrant.starts(new) for entrant in entrants]
         turns, order = np.random.default_rng(3), list(times)
-        for k in range(len(new)):
+        for part in np.array_split(np.arange(len(new)), rounds):
             for i, label, tol in [order[n] for n in turns.permutation(len(order))]:
-                call, start = entrants[i].call(label, tol), given[i][k]
-                began = time.perf_counter()
-                call(start)
-                times[i, label, tol].append(1e6 * (time.perf_counter() - began))
+                call, starts = entrants[i].call(label, tol), [given[i][k] for k in part]
+                times[i, label, tol] += timed(call, starts)
         row: dict[str, Any] = {"case": case.name, "error": target}
         for i, contender in enumerate(contenders):
             able = [(float(np.median(x)), max(x), label, tol) for (j, label, tol), x in times.items() if j == i]
@@ -115,6 +117,16 @@ def raced(case: Case, contenders: tuple[Contender, ...], quick: bool) -> list[di
         rows.append(row)
         print(" ".join(str(x) for x in _cells(row, contenders)), flush=True)
     return rows
+
+
+def timed(call: Callable[[Any], Any], starts: list[Any]) -> list[float]:
+    """Microseconds of one call for each start, one after the other."""
+    times = []
+    for start in starts:
+        began = time.perf_counter()
+        call(start)
+        times.append(1e6 * (time.perf_counter() - began))
+    return times
 
 
 def _cells(row: dict[str, Any], contenders: tuple[Contender, ...]) -> list[str]:
@@ -151,13 +163,14 @@ def main() -> None:
     parser.add_argument("--page", type=Path, help="page whose tables are replaced by those measured")
     parser.add_argument("--quick", action="store_true", help="few states, to try it")
     parser.add_argument("--cases", nargs="*", help="cases to run (all), by the names in the table")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="rounds of the new states; 64: one state each")
     options = parser.parse_args()
     absent = {c.name: why for c in RIVALS if (why := c.missing())}
     for name, why in absent.items():
         print(f"{name} does not take part: {why}", flush=True)
     contenders = (*OURS, *(c for c in RIVALS if c.name not in absent))
     chosen = [case for case in cases.cases() if options.cases is None or case.name in options.cases]
-    rows = [row for case in chosen for row in raced(case, contenders, options.quick)]
+    rows = [row for case in chosen for row in raced(case, contenders, options.quick, options.rounds)]
     first = {c.name: first_call(c) for c in contenders}
     head = ["case", "error", *(c.name for c in contenders), *(f"best other / {c.name}" for c in OURS)]
     parts = {

@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 
 import polhode as ph
 from examples import TILTED, growing
-from polhode.run import prepared
+from polhode.run import error_estimate
 from polhode.run.error_estimate import next_tolerance
 from polhode.run.propagator import Propagator
 
@@ -113,6 +113,15 @@ def test_long_runs_have_the_bits_of_solve():
     assert fly(*starts(problem)[1], 20.0).steps > 1300
 
 
+@pytest.mark.parametrize("tolerance", [{"step_tol": 1e-9}, {"tol": 1e-7}], ids=str)
+def test_long_runs_need_no_stored_path(tolerance, monkeypatch):
+    problem = ph.problems.fast_top()
+    fly, start = ph.propagator(problem, **tolerance), starts(problem)[1]
+    made = fly(*start, 20.0)
+    monkeypatch.setattr(Propagator, "_flown", None)
+    assert fly(*start, 20.0) == made
+
+
 def test_several_attempts_are_made_on_the_short_way(monkeypatch):
     """Close to the upright top, the first two runs differ by more than the tolerance."""
     problem = ph.problems.slow_top()
@@ -120,7 +129,8 @@ def test_several_attempts_are_made_on_the_short_way(monkeypatch):
     made = check_same(fly, problem, q, m, 20.0, tol=1e-3)
     assert made.error_estimate is not None
     tried: list[float] = []
-    monkeypatch.setattr(prepared, "next_tolerance", lambda *given: tried.append(given[0]) or next_tolerance(*given))
+    counted = lambda *given: tried.append(given[0]) or next_tolerance(*given)  # noqa: E731
+    monkeypatch.setattr(error_estimate, "next_tolerance", counted)
     monkeypatch.setattr(Propagator, "_flown", None)
     assert fly(q, m, 20.0) == made
     assert tried

@@ -85,6 +85,18 @@ def program(make: Callable[[], Callable[..., Any]], *shortcut: Hashable) -> Prog
     return found
 
 
+def entry_point(run: Any, *arguments: Any) -> Callable[..., Any]:
+    """The machine code of a compiled function for the types of some arguments, to be called without numba's dispatcher.
+
+    The dispatcher looks at the type of each argument, tuples within tuples included, which takes a microsecond. Here
+    the caller must know the types: a number of another type is converted.
+    """
+    signature = tuple(map(run.typeof_pyval, arguments))
+    run.compile(signature)
+    found: Callable[..., Any] = run.overloads[signature].entry_point
+    return found
+
+
 def _made(function: Callable[..., Any], key: str) -> Program:
     run = numba_target.jitted(function)
     run.compile = counted(quickly(run.compile))  # which numba calls for every new signature

@@ -141,15 +141,24 @@ class Run:
         A smaller tolerance alone does not shorten steps that are limited by the schedule. So no step is longer than the
         longest step of the path in that leg times ratio^(-1/order).
         """
-        made, shorter = self.again(max(self.tolerance / ratio, finest)), float(ratio ** (-1 / self.order))
+        made, part = self.again(max(self.tolerance / ratio, finest)), shorter(ratio, self.order)
         steps = path.times[1:] - path.times[:-1]
         if len(self.schedule.legs) == 1:
-            made.longest = [shorter * float(steps.max())]
+            made.longest = [part * float(steps.max())]
             return made
         ends = [leg.end for leg in self.schedule.legs]
         first = np.searchsorted(path.times[:-1], [self.problem.t0, *ends[:-1]])
-        made.longest = (shorter * np.maximum.reduceat(steps, first)).tolist()
+        made.longest = (part * np.maximum.reduceat(steps, first)).tolist()
         return made
+
+    def difference(self, path: Path, fine: Path) -> float:
+        """Return the error of a run relative to a finer one, but at least the round-off error."""
+        scale = scale_of_momentum(self.measured, path, fine)
+        return max(
+            distance(path.rows[-1], fine.rows[-1], scale),
+            gap_of_states(self.measured.field, path, fine),
+            round_off(path, self.controlled_step.eps),
+        )
 
     def proposal(self) -> float:
         """Return the first proposal for the loop: minus an angle, or the whole span if steps choose their length."""
@@ -231,6 +240,11 @@ class Run:
         """Return rows at any times within the run, each by one step from the last stored state; None on failure."""
         evaluate = self.controlled_step.interpolate
         return interpolated(evaluate, times, path_times, rows, self.system, self.order, self.schedule)
+
+
+def shorter(ratio: float, order: int) -> float:
+    """Return the factor of step lengths that makes errors `ratio` times smaller."""
+    return float(ratio ** (-1 / order))
 
 
 def joined(parts: list[Path]) -> Path:

@@ -12,8 +12,6 @@ import dataclasses
 import math
 from typing import Any
 
-from .adaptive import Path, Run, distance, gap_of_states, round_off, scale_of_momentum
-
 RATIO = 20.0
 """Ratio of the step tolerances of the two compared runs."""
 
@@ -37,20 +35,20 @@ class Estimated:
     """A run, its path, and an estimate of its error at the end."""
 
     run: Any
-    path: Path
+    path: Any
     error: float
     reached: bool
     """Whether the error is within the tolerance."""
 
 
-def estimated(first: Run, tol: float) -> Estimated:
-    """Repeat a run with decreasing tolerances until its error at the end is at most `tol`.
+def estimated(first: Any, tol: float) -> Estimated:
+    """Repeat a run (`adaptive.Run`) with decreasing tolerances until its error at the end is at most `tol`.
 
     If no run reaches `tol`, return the one with the smallest error. The error is infinite if a run or its finer
     companion fails.
     """
-    finest = FINEST * first.controlled_step.eps
-    coarse = first.again(max(FIRST * tol, finest))
+    eps = first.controlled_step.eps
+    coarse, finest = first.again(first_tolerance(tol, eps)), FINEST * eps
     path, best = coarse(), None
     for tried in range(TRIES):
         if not path.finished:
@@ -61,7 +59,7 @@ def estimated(first: Run, tol: float) -> Estimated:
             continue
         fine = coarse.finer(path, RATIO, finest / RATIO)
         fine_path = fine()
-        error = _difference(coarse, path, fine_path)
+        error = coarse.difference(path, fine_path) if fine_path.finished else math.inf
         found = Estimated(coarse, path, error, error <= tol)
         if best is None or error < best.error:
             best = found
@@ -76,6 +74,11 @@ def estimated(first: Run, tol: float) -> Estimated:
     return best or Estimated(coarse, path, math.inf, False)
 
 
+def first_tolerance(tol: float, eps: float) -> float:
+    """Return the step tolerance of the first attempt."""
+    return max(FIRST * tol, FINEST * eps)
+
+
 def next_tolerance(coarse: float, fine: float, finest: float, error: float, tol: float) -> float:
     """Return the step tolerance of the next attempt after two runs with an error above `tol`.
 
@@ -83,15 +86,3 @@ def next_tolerance(coarse: float, fine: float, finest: float, error: float, tol:
     """
     factor = AIM * tol / error if error < 1 else JUMP
     return fine if RATIO * factor >= 1 and fine >= finest else max(coarse * max(factor, JUMP), finest)
-
-
-def _difference(run: Run, path: Path, fine: Path) -> float:
-    """Return the error of a run relative to a finer one, but at least the round-off error."""
-    if not (path.finished and fine.finished):
-        return math.inf
-    scale = scale_of_momentum(run.measured, path, fine)
-    return max(
-        distance(path.rows[-1], fine.rows[-1], scale),
-        gap_of_states(run.measured.field, path, fine),
-        round_off(path, run.controlled_step.eps),
-    )

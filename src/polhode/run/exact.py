@@ -39,6 +39,13 @@ def _visit(elapsed: Any, y: Any, inertia: Any, rows: Any) -> None:
         write_row(rows, k, renormalise((mul(q, turn), new)))
 
 
+def _end(elapsed: Any, y: Any, inertia: Any) -> Any:
+    """Return the state after some time."""
+    q, m = y
+    turn, new = state_after(elapsed, motion(m, inertia))
+    return renormalise((mul(q, turn), new))
+
+
 @no_fma
 def _kinetic(inverse: Any, m: Any) -> Any:
     """Return the kinetic energy, with the rounding of `results.convert.primary`."""
@@ -76,8 +83,9 @@ def _interpolating_top(near: bool) -> Callable[..., None]:
     return interpolate
 
 
-_VISITS: dict[str, Callable[..., None]] = {
+_VISITS: dict[str, Callable[..., Any]] = {
     "free": _visit,
+    "free end": _end,
     "free states": _free_states(False),
     "free states, turned": _free_states(True),
     "top": _interpolating_top(False),
@@ -86,16 +94,16 @@ _VISITS: dict[str, Callable[..., None]] = {
 
 
 @functools.cache  # few entries; the look-up would take a third of the time of one state
-def _compiled(name: str) -> Callable[..., None]:
+def _compiled(name: str) -> Callable[..., Any]:
     from ..compile.program import program
 
-    interpolate: Callable[..., None] = program(lambda: _VISITS[name], "exact", name).run
+    interpolate: Callable[..., Any] = program(lambda: _VISITS[name], "exact", name).run
     return interpolate
 
 
-def free_visit() -> Callable[..., None]:
-    """Return the compiled function (elapsed times, y, moments, rows) that writes the states of a free body."""
-    return _compiled("free")
+def free_end() -> Callable[..., Any]:
+    """Return the compiled function (elapsed time, y, moments) -> state of a free body."""
+    return _compiled("free end")
 
 
 def exact(problem: Problem, t: Any, *, digits: int | None = None) -> Trajectory:
@@ -189,7 +197,7 @@ def prepared(problem: Problem, digits: int | None = None) -> Callable[[np.ndarra
     """Prepare the exact solution of a free body: return a function from times to rows, with the setup done once."""
     if digits is not None:
         return functools.partial(_precise_rows, problem, digits=digits, top=None)
-    (y, system), t0, interpolate = problem.kernel_data(number), problem.t0, free_visit()
+    (y, system), t0, interpolate = problem.kernel_data(number), problem.t0, _compiled("free")
     inertia = system[0]
 
     def rows_at(times: np.ndarray) -> np.ndarray:

@@ -26,7 +26,7 @@ from ..physics.validate import ROTATION_TOLERANCE, plain_floats, unit_quaternion
 from ..symbolic import bounds
 from .integrator import check_compiled
 from .noise import check_noise
-from .prepared import Direction, finishing, replaced
+from .prepared import Direction, replaced
 from .solve import read_wish, solve
 from .step_count import end_time
 from .tolerance import Wish, check_tolerance
@@ -80,7 +80,7 @@ def quick(way: Direction, t0: float) -> Callable[[Any, Any, Any], FinalState | N
     It returns None for everything else, and the caller goes the long way. Between calls of other code the processor
     has forgotten ours, and each Python function on the way costs a microsecond; so this is one function.
     """
-    (i, j, k), velocity, finish = way.system[1], way.velocity, finishing(way, t0)
+    (i, j, k), velocity, run, hypot, sqrt = way.system[1], way.velocity, way.end, math.hypot, math.sqrt
 
     def fly(attitude: Any, momentum: Any, end: Any) -> FinalState | None:
         try:
@@ -93,14 +93,15 @@ def quick(way: Direction, t0: float) -> Callable[[Any, Any, Any], FinalState | N
             and type(x) is float and type(y) is float and type(z) is float and type(end) is float
         ):  # fmt: skip
             return None
-        span, rate, square = end - t0, math.hypot(i * x, j * y, k * z), a * a + b * b + c * c + d * d
+        span, rate, square = end - t0, hypot(i * x, j * y, k * z), a * a + b * b + c * c + d * d
         if not (
             2 * SLOWEST < rate < FASTEST and SHORTEST < span < LONGEST and span > SPARSE * abs(end)
             and -ROTATION_TOLERANCE < square - 1 < ROTATION_TOLERANCE
         ):  # fmt: skip
             return None
-        s = 1 / math.sqrt(square)  # the bits of `unit_quaternion`
-        found = finish(((a * s, b * s, c * s, d * s), (x, y, z)), end, span, rate * span)
+        s = 1 / sqrt(square)  # the bits of `unit_quaternion`
+        momentum = x, y, z
+        found = run(((a * s, b * s, c * s, d * s), momentum), momentum, t0, end, rate * span)
         if found is None:
             return None
         (q, m), steps, label, error = found
@@ -188,7 +189,7 @@ class Propagator:
             return self._solved(q, m, t0, end)
         way = self._directions.get(end > t0) or self._prepared(end > t0)
         inside, turn, t, last = way.inside(q, m), math.hypot(x, y, z) * span, way.sign * t0, way.sign * end
-        found = way.end(q, m, inside, t, last, turn)
+        found = way.end(inside, m, t, last, turn)
         if found is None:
             return self._solved(q, m, t0, end)
         state, steps, label, error = found

@@ -76,6 +76,13 @@ def compiled(make: Callable[[], Any], *shortcut: Hashable) -> Any:
     return program(make, *shortcut).run
 
 
+def entry_point(run: Any, *arguments: Any) -> Any:
+    """Return the machine code of a compiled function for arguments like these, to be called without a look at them."""
+    from ..compile.program import entry_point
+
+    return entry_point(run, *arguments)
+
+
 def in_plain_python(interpolate: Callable[..., bool]) -> Callable[..., bool]:
     """Return the dense output with undefined numbers, such as the root of -1, as a failure instead of an exception."""
 
