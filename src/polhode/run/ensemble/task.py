@@ -220,7 +220,7 @@ def _to_accuracy(task: Task, tol: float, threads: int | None = None) -> Ensemble
         nonlocal highest
         batch = task.batch if len(chosen) == task.batch.number else task.batch.some(chosen)
         longest = None if task.longest is None else task.longest[chosen if len(task.longest) > 1 else [0]]
-        method = adaptive_method(field, step_tol, task.device, task.tangent)
+        method = adaptive_method(field, step_tol, task.device, task.tangent, estimated=True)
         highest = max(highest, method, key=lambda method: method.order)
         part = dataclasses.replace(task, batch=batch, method=method, tolerance=step_tol, longest=longest, wanted=None)
         found = part.found()
