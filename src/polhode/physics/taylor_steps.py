@@ -136,7 +136,7 @@ def terms_of(rows: tuple[int, ...], stride: int) -> Terms:
             "(" + "".join(f"{text.replace('#', str(i)).replace('@', str(row))}, " for i, row in enumerate(rows)) + ")"
         )
 
-    read = unrolled_kernel("work, order", each("work[@ + at]"), f"at = {stride} * order")
+    read = unrolled_kernel("work, order", each(f"work[@ + {stride} * order]"))
     horner = [f"    at = {stride} * (order - k)", f"    {', '.join(names)}, = {each('x# * h + work[@ + at]')}"]
     summed = unrolled_kernel(
         "end, work, order, last, h", f"({', '.join(names)},)", f"{', '.join(names)}, = end",
@@ -170,13 +170,13 @@ def taylor_kernel(
     """Kernel (t, q, m, system, h) -> increments for `state.incremented`, by series of w and q to the given order."""
     expansion = motion_series(field, has_principal_rotation, order)
     fill, size = compiled(expansion.text, expansion.constants, number), expansion.size
-    sums = sums_of(expansion.rows, expansion.stride)
+    read, summed, *_ = terms_of(expansion.rows, expansion.stride)
 
     @kernel
     def expanded(t: Any, q: Any, m: Any, system: Any, h: Any) -> Any:
         work = workspace(h * q[0], size)
         fill(t, q, times(system[1], m), system, 1, work, order)
-        return _increments(sums((work, order), h), h, system)
+        return _increments(summed(read(work, order), work, order - 1, 1, h), h, system)
 
     return expanded
 
