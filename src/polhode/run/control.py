@@ -35,7 +35,7 @@ from ..physics.fields import Field
 from ..physics.fields.kernels import formula_kernel
 from ..physics.fields.parameters import leaves_of
 from ..physics.fields.states import places
-from ..physics.fields.sums import SumTemplate
+from ..physics.fields.sums import SumField, SumTemplate, total
 from ..physics.problem import Problem
 from ..physics.validate import positive
 from ..results.samples import Sampling
@@ -84,6 +84,17 @@ def with_controller(problem: Problem, control: Controller, period: float) -> Pro
     made = copy.copy(problem)
     made.field = controlled(problem.field, control, period, problem.t0)
     return made
+
+
+def separated(problem: Problem) -> tuple[Problem, dict[str, Any]]:
+    """Return a problem without its controller, and this as arguments of `ph.solve`: none if there is no controller."""
+    own = control_in(problem.field)
+    if own is None:
+        return problem, {}
+    made, field = copy.copy(problem), problem.field
+    others = field.template.parts[:-1] if isinstance(field, SumField) else ()
+    made.field = total(others) if len(others) > 1 else others[0] if others else None
+    return made, {"control": Controller(own.template, own.values), "period": own.values[PERIOD]}
 
 
 def is_controlled(problem: Problem) -> bool:

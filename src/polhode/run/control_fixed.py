@@ -199,8 +199,3 @@ def solve_fixed(
     if place.out is None:
         sol.control = sampling_of(inner, period).samples(sol.t, sol.states)
     return sol
-
-
-def dense_of(problem: Problem, method: Method, sol: Trajectory, located: bool = False) -> Callable[[Any], Any]:
-    """Return the dense output of a run with equal steps, all of them kept, of a problem that contains a controller."""
-    return dense_between(problem, steps_of(problem, method, float(sol.t[-1]), located), sol)

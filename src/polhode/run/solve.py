@@ -124,10 +124,10 @@ def solve(
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
     if statistics is not None:
-        others = {"out": out, "digits": digits, "max_turn": max_turn, "stops": stops, "control": control}
+        others = {"out": out, "digits": digits, "max_turn": max_turn, "stops": stops}
         _refuse_with_statistics(others)
         shared = {"dt": dt, "tol": tol, "step_tol": step_tol, "t_end": t_end, "steps": steps, "times": times}
-        shared |= {"max_step": max_step}
+        shared |= {"max_step": max_step, "control": control, "period": period}
         found = _statistics(problem, method, statistics, every, shared)
         sol = solve(problem, method, **shared, every=every, progress=progress, events=events, tangent=tangent)
         sol.statistics = found

@@ -73,7 +73,17 @@ REFUSED = {
     "period is the same for all bodies": {"params": {"period": np.linspace(0.1, 0.2, 5)}},
     "give one dt for all": {"dt": [0.05, 0.1]},
     "not a whole number of steps": {"dt": 0.03},
-    "statistics is not available with control": {"statistics": "energy"},
+    "chaos indicators cannot be combined with control": {"statistics": "megno"},
+    "computed body by body on the processor, without statistics": {"statistics": "energy", "tangent": True},
+    "computed body by body on the processor, without device": {"device": "cuda", "tangent": True},
+    "with a controller, or a field with branches": {
+        "method": None,
+        "dt": None,
+        "steps": None,
+        "t_end": 1.0,
+        "tol": 1e-9,
+        "device": "cuda",
+    },
     "with control use a one-step method": {"method": "compensated(strang(dmv6))"},
     "acts forward in time": {"dt": -0.05},
 }
@@ -85,6 +95,85 @@ def test_what_is_refused(message):
         ph.ensemble(PROBLEM, **({"control": pid} | RUN | REFUSED[message]))
 
 
+# --- one by one ---------------------------------------------------------------------------------------
+
+
+@ph.torque
+def relays(R, omega, k):
+    """Torques that jump with attitude and angular velocity."""
+    return ph.where(R[0, 1] > 0.1, -k, k), 0.0, 0.3 * k * ph.where(omega[2] > 0.1, 1.0, -0.5)
+
+
+BURN = {"torque": [0.1, 0.0, -0.2], "on": [[0.13, 0.41]]}
+CASES = {
+    "events": {"events": [ph.event(lambda omega: omega[1])]},
+    "derivatives": {"tangent": True},
+    "statistics": {"statistics": ["energy", "omega"], "every": 3},
+    "tol": {"tol": 1e-9},
+    "tol with derivatives": {"tol": 1e-9, "tangent": True},
+    "step_tol with statistics": {"step_tol": 1e-10, "times": [0.3, 0.77, 1.2], "statistics": "energy"},
+    "step_tol with events": {"step_tol": 1e-10, "events": [ph.event(lambda omega: omega[1])], "max_step": 0.1},
+    "jumps in the state": {"field": relays(0.2), "every": 1},
+    "jumps in time of its own": {
+        "field": ph.fields.thruster(**BURN), "every": 1, "params": {"on": [[[0.13, 0.41]], [[0.33, 0.5]], [[0.0, 1.0]]]}
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_single_runs_have(case):
+    """Everything is that of single runs, with the parameters of each body; wheels have limits of their own."""
+    given = dict(CASES[case])
+    steps = {} if {"tol", "step_tol"} & set(given) else {"method": "fem", "dt": 0.05}
+    field, params = given.pop("field", PROBLEM.field), given.pop("params", {})
+    problem, omega = ph.Problem(BODY, field, euler=("XYZ", [0.5, 1.0, -0.7]), omega=[0.1, -0.2, 0.3]), np.eye(3)
+    own = {"gain": np.array([1.9, 0.9, 1.1]), "wheels_max_torque": 0.1 * np.arange(1.0, 10.0).reshape(3, 3)}
+    run = {**steps, "t_end": 1.2, "period": 0.2, **given}
+    many = ph.ensemble(problem, control=turning, omega=omega, params=own | params, **run)
+    for i in range(3):
+        wheels = ph.actuators.wheels(max_torque=own["wheels_max_torque"][i], **WHEELS)
+        law = ph.controller(turning.template.function, wheels=wheels)
+        bound = field.bind(**{name: x[i] for name, x in params.items()})
+        alone = ph.solve(
+            ph.Problem(BODY, bound, euler=("XYZ", [0.5, 1.0, -0.7]), omega=omega[i]), control=law(own["gain"][i]), **run
+        )
+        if "every" in run and "statistics" not in run:
+            assert np.abs(many.momentum[:, i] - alone.momentum).max() < 1e-14
+            assert np.abs(many[i].at(0.37).momentum - alone.at(0.37).momentum).max() < 1e-14
+        assert np.abs(many.momentum[-1, i] - alone.momentum[-1]).max() < 1e-12
+        for name, found in alone.states.items():
+            assert np.abs(many.states[name][-1, i] - found[-1]).max() < 1e-11
+        for events, found in zip(many.events, alone.events, strict=True):
+            np.testing.assert_allclose(events[i].t, found.t, atol=1e-12)
+        if "tangent" in run:
+            assert np.abs(many.tangent.matrix[-1, i] - alone.tangent.matrix[-1]).max() < 1e-10
+            assert np.abs(many.tangent.params["gain"][-1, i] - alone.tangent.params["gain"][-1]).max() < 1e-10
+        for name, statistic in alone.statistics.items():
+            np.testing.assert_allclose(many.statistics[name].mean[i], statistic.mean, atol=1e-12)
+
+
+def test_a_body_that_fails_to_a_tolerance():
+    @ph.controller
+    def fails(t, omega, limit):
+        return 0.0, 0.0, ph.math.sqrt(limit - t)
+
+    with pytest.warns(ph.ResultWarning, match="1 of 3 bodies"):
+        many = ph.ensemble(
+            PROBLEM, control=fails(10.0), params={"limit": [10.0, 1.1, 9.0]}, period=0.2, tol=1e-8, times=[1.0, 2.0]
+        )
+    assert (many.failed >= 0).tolist() == [False, True, False]
+    assert np.isnan(many.momentum[1, 1]).all()
+    assert np.isfinite(many.momentum[:, [0, 2]]).all()
+
+
+def test_derivatives_to_a_tolerance_where_the_field_jumps_in_time():
+    """Without a controller, too, such bodies are run one by one."""
+    given = ph.Problem(BODY, ph.fields.thruster(**BURN), omega=[0.1, -0.2, 0.3])
+    many = ph.ensemble(given, omega=np.eye(3), tol=1e-10, t_end=1.0, tangent=True)
+    alone = ph.solve(given.starting(omega=np.eye(3)[1]), tol=1e-10, t_end=1.0, tangent=True)
+    assert np.abs(many.tangent.matrix[-1, 1] - alone.tangent.matrix[-1]).max() < 1e-9
+
+
 # --- on a GPU -----------------------------------------------------------------------------------------
 
 
@@ -94,7 +183,10 @@ def commands(R, omega, period, gain=1.0):
     return [gain * (e[i] + 2.0 * omega[i]) for i in range(3)]
 
 
-@ph.controller(wheels=ph.actuators.wheels(max_torque=0.15, max_momentum=0.4, inertia=0.01, viscous=1e-3, coulomb=2e-3))
+WHEELS = {"max_momentum": 0.4, "inertia": 0.01, "viscous": 1e-3, "coulomb": 2e-3}
+
+
+@ph.controller(wheels=ph.actuators.wheels(max_torque=0.15, **WHEELS))
 def turning(R, omega, wheels, period, gain=1.0):
     """PD control by three wheels with limits and friction."""
     return {"wheels": commands(R, omega, period, gain)}

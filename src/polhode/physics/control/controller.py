@@ -335,7 +335,8 @@ class Controller:
         template = self.template
         states = {name: self.values.get(name, value) for name, value in template.initial.items()}
         own = {name: self.values[name] for name in template.own}
-        return ControlField(template, {**own, PERIOD: period, **template.constants, CLOCK: t0, **states})
+        constants = {name: self.values.get(name, value) for name, value in template.constants.items()}
+        return ControlField(template, {**own, PERIOD: period, **constants, CLOCK: t0, **states})
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,36 +1,47 @@
-"""Bodies to a tolerance in fields with branches: each is run by itself, as by `ph.solve`, which locates jumps.
+"""Bodies to a tolerance that are run one by one, as by `ph.solve`: in fields with branches, and under control.
 
-Lanes of a vector take their steps together, and a jump ends the step of one body only.
+Lanes of a vector take their steps together, and a jump or a pulse ends the step of one body only.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...compile.clock import Stopwatch
+from ...errors import SpeedWarning, StepError
+from ...physics.control.controller import control_in
 from ...physics.fields import Field
 from ...physics.problem import Problem
 from ...results import convert
 from ...results.ensemble import Ensemble
+from .. import control
 from ..schedule import Bounds
 from ..step_control import has_series, is_smooth
+from . import one_by_one
 
 if TYPE_CHECKING:
     from .task import Task
 
 
 def needed(field: Field | None) -> bool:
-    """Return whether bodies in a field are run by themselves: it has branches, and a Taylor series on each of them."""
-    return field is not None and not is_smooth(field) and has_series(field) and not field.opaque
+    """Return whether bodies in a field are run by themselves.
+
+    It has branches, and a Taylor series on each of them; or it contains a controller.
+    """
+    if field is None or field.opaque:
+        return False
+    return control_in(field) is not None or (not is_smooth(field) and has_series(field))
 
 
 @dataclasses.dataclass
 class _Motion:
-    """One body at the kept times: attitudes, momenta, steps, failed step or -1, estimated error, and method."""
+    """One body at the kept times: attitudes, momenta, steps, failed step or -1, estimated error, method, and so on."""
 
     quaternion: np.ndarray
     momentum: np.ndarray
@@ -38,26 +49,38 @@ class _Motion:
     failed: int
     error: float
     method: str
+    states: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    tangent: Any = None
 
 
 def run(task: Task) -> Ensemble:
     """Run the bodies of a task one after the other."""
     watch, batch = Stopwatch(), task.batch
-    motions = [_motion(task, task.problem(i)) for i in range(batch.number)]
+    if batch.number > one_by_one.MANY and control.is_controlled(task.model):
+        told = f"adaptive steps end at the samples and pulses of each body, so that the {batch.number} bodies are run "
+        warnings.warn(f"{told}one by one", SpeedWarning, stacklevel=5)
+    with one_by_one.retold(batch.number, but="the error at the end is about"):
+        motions = [_motion(task, *control.separated(task.problem(i))) for i in range(batch.number)]
     assert task.stops is not None
+    times, first = np.append(task.t0, task.stops), motions[0]
     return Ensemble(
-        np.append(task.t0, task.stops), np.stack([x.quaternion for x in motions], 1),
+        times, np.stack([x.quaternion for x in motions], 1),
         np.stack([x.momentum for x in motions], 1), np.broadcast_to(batch.moments, (batch.number, 3)),
-        np.array([x.failed for x in motions]), motions[0].method, watch.seconds,
+        np.array([x.failed for x in motions]), first.method, watch.seconds,
         steps=np.array([x.steps for x in motions]), bodies=batch.bodies, tol=task.tol,
         error_estimate=None if task.tol is None else np.array([x.error for x in motions]),
         compile_seconds=watch.compile_seconds,
+        states={name: np.stack([x.states[name] for x in motions], 1) for name in first.states},
+        tangent=one_by_one.TangentsOfRuns(times, [x.tangent for x in motions]) if task.tangent else None,
     )  # fmt: skip
 
 
-def _motion(task: Task, problem: Problem) -> _Motion:
+def _motion(task: Task, problem: Problem, law: dict[str, Any]) -> _Motion:
+    """Return the motion of a body; `law` has the arguments of its controller."""
     from ..tolerance import Wish, run_to
 
+    if law or task.tangent:
+        return _with_controller_or_tangent(task, problem, law)
     assert task.stops is not None
     end, times = float(task.stops[-1]), np.append(task.t0, task.stops)
     longest = math.inf if task.longest is None else float(task.longest[0])
@@ -71,6 +94,34 @@ def _motion(task: Task, problem: Problem) -> _Motion:
     data = convert.states(problem, times, rows, None)
     failed = -1 if path.finished else steps + 1
     return _Motion(data["quaternion"], data["momentum"], steps, failed, found.error or 0.0, found.method)
+
+
+def _with_controller_or_tangent(task: Task, problem: Problem, law: dict[str, Any]) -> _Motion:
+    from ..solve import solve
+
+    assert task.stops is not None
+    times = np.append(task.t0, task.stops)
+    how: dict[str, Any] = {"step_tol": task.step_tol} if task.tol is None else {"tol": task.tol}
+    how |= {} if task.longest is None else {"max_step": float(task.longest[0])}
+    try:
+        sol, failed = solve(problem, **how, **law, times=times, progress=False, tangent=task.tangent), -1
+        rows = np.arange(len(times))
+    except StepError as stop:
+        if stop.partial is None or task.tangent:
+            raise
+        sol, failed = stop.partial, stop.partial.info.steps + 1
+        rows = np.array([0, *[-1] * (len(times) - 1)])
+
+    def kept(values: np.ndarray) -> np.ndarray:
+        found = np.array(values[rows], dtype=float)
+        if failed >= 0:  # the last state is the last good one
+            found[1:-1] = np.nan
+        return found
+
+    return _Motion(
+        kept(sol.quaternion), kept(sol.momentum), sol.info.steps, failed, sol.info.error_estimate or 0.0, sol.method,
+        {name: kept(values) for name, values in sol.states.items()}, sol.tangent,
+    )  # fmt: skip
 
 
 def _tolerance(task: Task) -> tuple[Any, bool]:

@@ -31,7 +31,7 @@ from ..step_count import end_time
 from ..tangent import check_tangent
 from . import alone, chaos_words, kept_times, varying
 from .batch import model_problem, step_counts
-from .controlled import check_controlled, with_controller
+from .controlled import check_closed_loops, check_controlled, with_controller
 from .events import wanted_events
 from .inputs import Inputs, read
 from .lane_steps import adaptive_method
@@ -144,7 +144,8 @@ def ensemble(
     unit : shard size, the number of bodies run and written together; by default about a second of work
     progress : None (a bar if stderr is a terminal), True, False, or a function of the fraction done
     control, period : a controller that is a formula, and the time between its samples, as in `ph.solve`; its
-        parameters and the initial values of its memory are among `params`. ``.states`` has what it decided
+        parameters and the initial values of its memory are among `params`. ``.states`` has what it decided. With
+        `tol`, `step_tol` or `tangent`, bodies are run one by one
     tangent : also give the derivatives of the kept states with respect to the initial states, the inertia and the
         parameters of the field, exact for the discrete steps: ``.tangent``. With `tol` or `step_tol` the steps are
         those of a Runge-Kutta pair
@@ -172,12 +173,11 @@ def ensemble(
         "params": params, "t0": t0, "t_end": t_end,
     }  # fmt: skip
     if tangent is not False and flag("tangent", tangent):
-        _refuse_with_tangent(out=out, scheduler=scheduler, control=control)
+        _refuse_with_tangent(out=out, scheduler=scheduler)
     inputs, method = read(bodies, attitudes, momenta, method, said, timed=steps is None)
     sampled_control.refuse_controlled(inputs.field)
     if control is not None or period is not None:
-        given = {"tol": tol, "step_tol": step_tol, "statistics": statistics, "out": out, "scheduler": scheduler}
-        sampled_control.refuse(**given)
+        sampled_control.refuse(out=out, scheduler=scheduler)
         inputs = with_controller(inputs, control, period, dt)
     inputs = kept_times.ending(inputs, times, t_end)
     if tol is not None or step_tol is not None or (t_end is not None and method is None):
@@ -185,7 +185,7 @@ def ensemble(
         task = to_tolerance(inputs, tol, step_tol, max_step, device, times, statistics, tangent)
         task = dataclasses.replace(task, events=wanted_events(task, events))
         if task.chaos:
-            _refuse_with_chaos(out=out, scheduler=scheduler, events=events)
+            _refuse_with_chaos(out=out, scheduler=scheduler, events=events, control=control)
             like = bodies if isinstance(bodies, Problem) else task.model
             varied = dataclasses.replace(inputs, field=chaos_words.varied_problem(task, like).field)
             run = to_tolerance(varied, tol, step_tol, max_step, device, times)
@@ -211,9 +211,11 @@ def ensemble(
         if every is not None:
             raise InputError("give every or times, not both: each of them chooses the states that are kept")
         task = kept_times.among_steps(task, times)
+    elif statistics is not None and control_in(task.batch.field) is not None:
+        task = kept_times.at_steps(task)
     task = dataclasses.replace(task, events=wanted_events(task, events))
     if task.chaos:
-        _refuse_with_chaos(out=out, scheduler=scheduler)
+        _refuse_with_chaos(out=out, scheduler=scheduler, control=control)
         task = chaos_words.with_variation(task, bodies if isinstance(bodies, Problem) else task.model)
     task = dataclasses.replace(task, in_lanes=out is not None or scheduler is not None)
     return _with_warnings(task, _run(task, out, overwrite, resume, scheduler, unit, progress))
@@ -226,8 +228,8 @@ def _run(task: Task, out: Any, overwrite: bool, resume: bool, scheduler: Any, un
     if task.alone and (out is not None or scheduler is not None):
         name = "scheduler" if out is None else "out"
         raise InputError(
-            f"a field with branches (where, abs, comparisons) runs bodies one by one, in memory; remove the argument "
-            f"{name}, or give a method, dt and steps"
+            "with a controller, or a field with branches (where, abs, comparisons), bodies are run one by one, in "
+            f"memory; remove the argument {name}, or give a method, dt and steps"
         )
     if task.method.states and (out is not None or scheduler is not None):
         name = "scheduler" if out is None else "out"
@@ -312,19 +314,20 @@ def fixed_step(
     count = whole_number("steps", steps)
     every = (count if statistics is None else 1) if every is None else min(whole_number("every", every), count)
     t0, batch = inputs.t0, inputs.batch(dt)
-    if batch.field is not None and batch.field.states:
+    controlled = control_in(batch.field) is not None
+    if batch.field is not None and batch.field.states and not controlled:
         with_states.refuse(statistics=statistics)
         varying.check_same_start(batch, t0)
     check_times(t0, float(batch.dt[np.abs(batch.dt).argmin()]), count)
     check_unit_of_time("dt", float(np.abs(batch.dt).min()), float(np.abs(batch.dt).max()))
     check_forward(chosen, float(batch.dt.min()))
     check_moving(chosen, batch.momentum)
-    if batch.field is not None and control_in(batch.field) is not None:
+    if controlled:
         check_controlled(batch, chosen)
     model = model_problem(batch, chosen, t0)
-    if batch.field is not None and control_in(batch.field) is not None:
-        sampled_control.Loop(model, chosen).check_formula("an ensemble")
-    if tangent:
+    if controlled:
+        check_closed_loops(model, chosen, tangent, device=device if device != "cpu" else None, statistics=statistics)
+    elif tangent:
         one_by_one = device == "cpu" and statistics is None and can_locate(model, chosen)
         check_tangent(model, chosen, located=one_by_one)
     return Task(batch, chosen, model, t0, count, every, device, watch(statistics, model), tangent=tangent)
@@ -361,8 +364,8 @@ def to_tolerance(
     by_itself = alone.needed(batch.field)
     if by_itself and device != "cpu":
         raise InputError(
-            f"{name} with a field with branches (where, abs, comparisons) runs bodies one by one on the processor; "
-            "remove the argument device, or give a method, dt and steps"
+            f"{name} with a controller, or a field with branches (where, abs, comparisons), runs bodies one by one on "
+            "the processor; remove the argument device, or give a method, dt and steps"
         )
     if not (free or by_itself or is_smooth(batch.field) or _can_use_pair(batch.field)):
         raise InputError(
@@ -374,7 +377,9 @@ def to_tolerance(
         chosen = verner87 if by_itself else adaptive_method(batch.field, given, device, tangent, tol is not None)
     has_states = batch.field is not None and bool(batch.field.states)
     model = model_problem(batch, verner87 if has_states else chosen, t0)
-    if tangent:
+    if control_in(batch.field) is not None:
+        check_closed_loops(model, chosen, tangent)
+    elif tangent:
         check_tangent(model, chosen)
     if by_itself:
         longest = None if max_step is None else np.array([positive("max_step", max_step)])

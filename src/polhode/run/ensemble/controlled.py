@@ -12,7 +12,8 @@ from ...methods import Method
 from ...physics.control.controller import CLOCK, PERIOD, control_in
 from ...physics.fields import FieldTemplate
 from ...physics.fields.template import unbound
-from .. import control
+from ...physics.problem import Problem
+from .. import control, control_tangent
 from .batch import BodyBatch
 from .inputs import Inputs
 
@@ -40,3 +41,18 @@ def check_controlled(batch: BodyBatch, method: Method) -> None:
     control.check_method(method)
     control.check_period(own.values[PERIOD], float(batch.dt[0]))
     control.check_body(bool((batch.moments == 0).any()))
+
+
+def check_closed_loops(model: Problem, method: Method, tangent: bool, **in_lanes: Any) -> None:
+    """Refuse a controller that is no formula, and derivatives with what only lanes know."""
+    control.Loop(model, method).check_formula("an ensemble")
+    if not tangent:
+        return
+    for name, value in in_lanes.items():
+        if value is not None:
+            raise InputError(
+                f"derivatives under control are computed body by body on the processor, without {name}; remove the "
+                f"argument {name} or tangent"
+            )
+    problem, law = control.separated(model)
+    control_tangent.check(problem, law["control"], law["period"], method)

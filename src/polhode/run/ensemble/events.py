@@ -12,6 +12,7 @@ import numpy as np
 from ...errors import InputError, StepError
 from ...physics.observers.event import Event, checked
 from ...results.trajectory import Trajectory
+from .. import control
 from ..event_search import with_events
 from ..integrator import check_compiled
 
@@ -73,10 +74,10 @@ def _of_adaptive_steps(task: Task) -> Iterator[list[Trajectory]]:
     """Yield the events of each body, run by itself to the same tolerance: a run of many bodies keeps no steps."""
     assert task.stops is not None
     for i in range(task.batch.number):
-        problem, longest = task.problem(i), math.inf
+        (problem, given), longest = control.separated(task.problem(i)), math.inf
         if task.longest is not None:
             longest = float(task.batch.of(task.longest, i))
-        given: dict[str, Any] = {"step_tol": task.step_tol} if task.tol is None else {"tol": task.tol}
+        given |= {"step_tol": task.step_tol} if task.tol is None else {"tol": task.tol}
         given |= {"max_step": longest} if longest < math.inf else {}
         yield _searched(problem, float(task.stops[-1]), task.events, given)
 

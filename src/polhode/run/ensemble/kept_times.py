@@ -55,6 +55,13 @@ def among_steps(task: Task, times: Any) -> Task:
     return dataclasses.replace(task, stops=stops, every=int(np.gcd.reduce(numbers)))
 
 
+def at_steps(task: Task) -> Task:
+    """Return a task with equal steps whose statistics are taken from states that are kept: every `every`-th."""
+    numbers = np.append(np.arange(task.every, task.count, task.every), task.count)
+    stops = task.t0 + numbers * float(task.batch.dt[0])
+    return dataclasses.replace(task, stops=stops, every=int(np.gcd.reduce(numbers)))
+
+
 def inner(task: Task) -> Task:
     """Return the task that the loops run: with states at more steps than asked for, and no statistics."""
     return dataclasses.replace(task, wanted=None, stops=task.stops if task.lands else None)

@@ -5,10 +5,11 @@ Lanes of a vector take the same steps, and a jump divides the step of one body o
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,13 +35,18 @@ MANY = 100
 def needed(task: Task) -> bool:
     """Return whether equal steps of the bodies of a task end at jumps that differ from body to body.
 
-    Statistics, stores and GPUs know lanes only.
+    Statistics, stores and GPUs know lanes only, and derivatives of closed loops single bodies only.
     """
-    if task.in_lanes or task.tolerance is not None or task.wanted is not None or task.device != "cpu" or task.lands:
+    controlled = control.is_controlled(task.model)
+    watched = task.wanted is not None and not (controlled and task.stops is not None)
+    if task.in_lanes or task.tolerance is not None or watched or task.device != "cpu" or task.lands:
         return False
-    if task.states or control.is_controlled(task.model):
+    if controlled and task.tangent:
+        return True
+    if task.states and not controlled:
         return False
-    return can_locate(task.model, task.method) or (can_cut(task.model, task.method) and has_own_edges(task))
+    cut = controlled or can_cut(task.model, task.method)
+    return can_locate(task.model, task.method) or (cut and has_own_edges(task))
 
 
 def has_own_edges(task: Task) -> bool:
@@ -67,23 +73,26 @@ def _run(task: Task) -> Ensemble:
     watch, number = Stopwatch(), task.batch.number
     if number > MANY:
         warnings.warn(
-            f"steps end at jumps of {task.model.field}, and each of the {number} bodies meets them in other steps, so "
-            "that bodies are run one by one", SpeedWarning, stacklevel=6,
+            f"{_why(task)}, so that the {number} bodies are run one by one", SpeedWarning, stacklevel=6,
         )  # fmt: skip
     found, runs = task.found(), list[Trajectory]()
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
+    with retold(number):
         for i in range(number):
             sol, found[-1][i] = _motion(task, i)
-            _write(sol, [array[:, i] for array in found[:2]], int(found[-1][i]), task.every)
+            _write(sol, [array[:, i] for array in found[:3]], int(found[-1][i]), task.every)
             runs.append(sol)
-    _tell(told, number)
     many = task.result(found, watch)
     return (
         dataclasses.replace(many, tangent=TangentsOfRuns(many.t, [sol.tangent for sol in runs]))
         if task.tangent
         else many
     )
+
+
+def _why(task: Task) -> str:
+    if task.tangent and control.is_controlled(task.model):
+        return "derivatives under control are computed for single bodies"
+    return f"steps end at jumps of {task.model.field}, and each body meets them in other steps"
 
 
 def _motion(task: Task, i: int) -> tuple[Trajectory, int]:
@@ -93,8 +102,9 @@ def _motion(task: Task, i: int) -> tuple[Trajectory, int]:
     batch = task.batch
     count = task.count if task.counts is None else int(task.counts[i])
     how: dict[str, Any] = {"dt": float(batch.of(batch.dt, i)), "steps": count, "every": min(task.every, count)}
+    problem, law = control.separated(task.problem(i))
     try:
-        return solve(task.problem(i), task.method, **how, progress=False, tangent=task.tangent), -1
+        return solve(problem, task.method, **how, **law, progress=False, tangent=task.tangent), -1
     except StepError as failed:
         if failed.partial is None or task.tangent:
             raise
@@ -104,16 +114,29 @@ def _motion(task: Task, i: int) -> tuple[Trajectory, int]:
 def _write(sol: Trajectory, arrays: list[np.ndarray], failed: int, every: int) -> None:
     """Write the states of a run; after a failed step they are NaN, except the last, which is the last good one."""
     good = len(sol) if failed < 0 else 1 + (failed - 1) // every
-    for array, states in zip(arrays, (sol.quaternion, sol.momentum), strict=True):
+    for array, states in zip(arrays[:2], (sol.quaternion, sol.momentum), strict=True):
         array[:] = np.nan
         array[:good], array[-1] = states[:good], states[-1]
+    numbers = [values.reshape(len(values), -1) for values in sol.states.values()]
+    if numbers:  # without those at the start
+        held = np.hstack(numbers)
+        arrays[2][:] = np.nan
+        arrays[2][: good - 1], arrays[2][-1] = held[1:good], held[-1]
 
 
-def _tell(told: list[warnings.WarningMessage], number: int) -> None:
-    """Pass on the warnings of the runs: each kind once, results with the number of bodies."""
+@contextlib.contextmanager
+def retold(number: int, but: str = "-") -> Iterator[None]:
+    """Pass on the warnings of runs of bodies: each kind once, results with the number of bodies.
+
+    Results of which another message tells begin with `but`.
+    """
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        yield
     results = [str(one.message) for one in told if issubclass(one.category, ResultWarning)]
+    results = [text for text in results if not text.startswith(but)]
     if results:
-        warnings.warn(f"of {number} bodies, {len(results)} have this: {results[0]}", ResultWarning, stacklevel=7)
+        warnings.warn(f"of {number} bodies, {len(results)} have this: {results[0]}", ResultWarning, stacklevel=8)
     for one in told:
         if not issubclass(one.category, ResultWarning):
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)

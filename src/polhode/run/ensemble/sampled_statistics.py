@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 def added(task: Task, many: Ensemble, variation: np.ndarray | None = None) -> Ensemble:
     """Return the result with statistics over its states, of which only the first and the last are kept."""
     assert task.wanted is not None
-    ends = {name: getattr(many, name)[[0, -1]] for name in ("t", "quaternion", "momentum")}
+    ends: dict[str, Any] = {name: getattr(many, name)[[0, -1]] for name in ("t", "quaternion", "momentum")}
+    ends["states"] = {name: values[[0, -1]] for name, values in many.states.items()}
     found = statistics(task.wanted, task.batch, many, variation)
     return dataclasses.replace(many, **ends, statistics=found, dense=None)
 

@@ -182,17 +182,19 @@ class Task:
         if not kept or self.tolerance is not None or self.method.has_own_time or self.method.noise is not None:
             return None
         if control.is_controlled(self.model):
-            return lambda t: control_fixed.dense_of(self.problem(i), self.method, sol)(t)
+            return lambda t: dense_between(self.problem(i), self.steps(i, sol), sol)(t)
         if with_states.has_states(self.model):
             return lambda t: with_states.dense_of(self.problem(i), sol)(t)
         return lambda t: dense_between(self.problem(i), self.steps(i, sol), sol)(t)
 
     def steps(self, i: int, sol: Trajectory) -> Any:
         """Return what makes the states between the equal steps of body i."""
-        problem = self.problem(i)
+        problem, located = self.problem(i), self.one_by_one and can_locate(self.model, self.method)
+        if control.is_controlled(problem):
+            return control_fixed.steps_of(problem, self.method, float(sol.t[-1]), located)
         if self.states:
             return with_states.Steps(problem)
-        if self.one_by_one and can_locate(problem, self.method):
+        if located:
             return LocatedSteps.of_run(problem, self.method, sol.dt, len(sol) - 1)
         return Steps(problem, self.method.base or self.method, sol.dt)
 
