@@ -5,7 +5,8 @@
 Every call has a new initial state and returns the state and its derivatives at the end. `heyoka` integrates the seven
 equations with their 49 variational equations (needs the package heyoka). The error is that of the matrix
 d(q, omega)/d(q, omega), relative to its largest entry, from a run with the smallest tolerance of heyoka, median over
-the states. Contenders alternate; times are processor times, median. The last table compares many bodies in lanes, to a
+the states. Contenders take turns in random order, each with several states in a row, as in a user's loop; times are
+processor times, median. The last table compares many bodies in lanes, to a
 step tolerance and with equal steps: the plain run, with one variation beside each body (`ph.chaos`, or as a word of
 `statistics`), and the state-transition matrices (`tangent=True`). `--lanes` measures that table only.
 """
@@ -27,7 +28,7 @@ from race.cases import Case, cases, equations
 import polhode as ph
 from polhode.analysis.bench import machine
 
-STATES = 24
+STATES, TURNS = 48, 4
 CASES = ("slow_top", "fast_top", "heavy_top")
 OURS = (1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13)
 THEIRS = (1e-4, 1e-6, 1e-8, 1e-10, 1e-12, 1e-14)
@@ -88,12 +89,16 @@ def measured(calls: dict[tuple[str, float], Any], starts: np.ndarray, references
     errors: dict[Any, list[float]] = {key: [] for key in calls}
     for call in calls.values():
         call(starts[0])
-    for start, reference in zip(starts, references, strict=True):
-        for key, call in calls.items():
-            began = time.process_time()
-            found = call(start)
-            times[key].append(1e6 * (time.process_time() - began))
-            errors[key].append(abs(found - reference).max() / abs(reference).max())
+    order, turns = list(calls), np.array_split(np.arange(len(starts)), TURNS)
+    shuffled = np.random.default_rng(0)
+    for turn in turns:
+        for place in shuffled.permutation(len(order)):
+            key = order[place]
+            for i in turn:
+                began = time.process_time()
+                found = calls[key](starts[i])
+                times[key].append(1e6 * (time.process_time() - began))
+                errors[key].append(abs(found - references[i]).max() / abs(references[i]).max())
     return [(*key, float(np.median(errors[key])), float(np.median(times[key]))) for key in calls]
 
 
@@ -130,26 +135,33 @@ def lanes() -> dict[str, float]:
     """Processor time of many tops: plain, with a variation beside each, and with matrices."""
     top = ph.problems.heavy_top()
     omega = np.random.default_rng(0).normal(size=(BODIES, 3))
-    found = {}
-    runs: dict[str, Callable[[], Any]] = {}
-    for tol in (1e-6, 1e-9):
+    runs: dict[str, dict[str, Callable[[], Any]]] = {}
+    for tol in (1e-3, 1e-6, 1e-9, 1e-12):
         to_tol = functools.partial(ph.ensemble, top, omega=omega, step_tol=tol, t_end=20.0)
-        runs[f"plain, {tol:g}"] = to_tol
-        runs[f"variation, {tol:g}"] = lambda tol=tol: ph.chaos(top, omega=omega, step_tol=tol, t_end=20.0)
-        runs[f"matrices, {tol:g}"] = lambda run=to_tol: run(tangent=True).tangent.matrix
+        runs[f"{tol:g}"] = {
+            "plain": to_tol,
+            "variation": functools.partial(ph.chaos, top, omega=omega, step_tol=tol, t_end=20.0),
+            "matrices": lambda run=to_tol: run(tangent=True).tangent.matrix,
+        }
     fixed = functools.partial(ph.ensemble, top, METHOD, omega=omega, dt=0.05, t_end=20.0)
-    runs[f"plain, {METHOD}"] = fixed
-    runs[f"variation, {METHOD}"] = lambda: fixed(statistics="megno", every=400)
-    runs[f"matrices, {METHOD}"] = lambda: fixed(tangent=True).tangent.matrix
-    for name, run in runs.items():
-        run()
-        took = []
-        for _ in range(3):
-            began = time.process_time()
+    runs[METHOD] = {
+        "plain": fixed,
+        "variation": functools.partial(fixed, statistics="megno", every=400),
+        "matrices": lambda: fixed(tangent=True).tangent.matrix,
+    }
+    found = {}
+    for how, kinds in runs.items():
+        took: dict[str, list[float]] = {name: [] for name in kinds}
+        for run in kinds.values():
             run()
-            took.append(time.process_time() - began)
-        found[name] = 1e6 * min(took) / BODIES
-        print(f"{name:24} {found[name]:8.2f} us of processor time for each of {BODIES} tops", flush=True)
+        for name in 3 * list(kinds):
+            began = time.process_time()
+            kinds[name]()
+            took[name].append(1e6 * (time.process_time() - began) / BODIES)
+        for name, times in took.items():
+            found[f"{name}, {how}"] = min(times)
+            ratio = min(times) / min(took["plain"])
+            print(f"{how:14} {name:10} {min(times):8.2f} us for each of {BODIES} tops, {ratio:5.2f} times", flush=True)
     return found
 
 

@@ -256,7 +256,6 @@ REFUSED = {
     "digits is not available with control": {"digits": 30},
     "remove the argument method": {"tol": 1e-9, "dt": None},
     "forward in time": {"tol": 1e-9, "dt": None, "method": None, "t_end": -1.0},
-    "steps end at samples only": {"tol": 1e-9, "dt": None, "method": None, "stops": [0.5]},
 }
 
 

@@ -13,7 +13,8 @@ from representatives import slow_unless
 
 BODY = ph.Body([[1.0, 0.1, 0.0], [0.1, 2.0, 0.0], [0.0, 0.0, 2.5]])
 START = {"euler": ("XYZ", [0.5, 1.0, -0.7]), "omega": [0.1, -0.2, 0.3]}
-PROBLEM = ph.Problem(BODY, ph.fields.linear_drag(0.1), **START)
+BURNS = ph.fields.thruster(torque=[0.02, 0.0, -0.01], on=[[1.3, 4.77], [20.0, 33.3], [100.05, 210.0]])
+PROBLEM = ph.Problem(BODY, ph.fields.linear_drag(0.1) + BURNS, **START)
 
 
 def error(R):

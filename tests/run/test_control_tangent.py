@@ -158,6 +158,16 @@ def fixed():
     return ph.solve(PROBLEM, control=pid, tangent=True, **RUN | {"method": "verner87"})
 
 
+@pytest.mark.slow
+def test_thrusters_to_a_tolerance():
+    """Adaptive steps end where a thruster is switched off, which depends on the state before."""
+    run = {"control": pulsing, "tangent": True, "t_end": 2.0, "period": 0.2}
+    few, sol = ph.solve(PROBLEM, "verner87", dt=0.1, **run), ph.solve(PROBLEM, tol=1e-11, **run)
+    assert sol.tangent.matrix.shape == (len(sol), 6, 6)
+    np.testing.assert_allclose(sol.tangent.at(few.t).matrix, few.tangent.matrix, atol=1e-9)
+    np.testing.assert_allclose(sol.tangent.at(few.t).params["damping"], few.tangent.params["damping"], atol=1e-9)
+
+
 @pytest.mark.parametrize("how", slow_unless(["tol"], ["tol", "step_tol"]))
 def test_to_a_tolerance(how):
     sol = ph.solve(PROBLEM, control=pid, tangent=True, t_end=2.0, period=0.2, **{how: 1e-11})

@@ -199,11 +199,3 @@ def test_steps_that_cross_jumps_are_told():
     ):
         ph.solve(problem(BURN), "abm4", dt=0.1, steps=15)
     ph.solve(problem(BURN), "abm4", dt=0.1, steps=5)  # before the first burn
-
-
-def test_steps_under_control_that_cross_jumps_are_told():
-    def law(t, R, omega):
-        return tuple(-0.1 * w for w in omega)
-
-    with pytest.warns(ph.ResultWarning, match="do not end there.*make the jump a steep slope"):
-        ph.solve(problem(BURN), "mkrk(rk4)", dt=0.1, steps=15, control=law, period=0.1)

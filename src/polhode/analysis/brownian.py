@@ -30,7 +30,7 @@ from .generic_problems import ALL_STARTS, FRICTION, KT, generic
 from .gibbs import IN_POTENTIAL, at_start, attitudes
 from .noise import Driven, Given, repeated, slope_of_expectation
 from .polynomials import Polynomial
-from .setting import EXACT, FINE_STEPS, LARGE_STEP, LOCAL_STEPS, agrees, distance, fifty, largest
+from .setting import EXACT, FINE_STEPS, LARGE_STEP, LOCAL_STEPS, agrees, distance, fifty, largest, of_the_step
 
 VERY_SHORT_STEPS = (2**-17, 2**-18)
 
@@ -130,6 +130,7 @@ def derivatives(which: int, count: int) -> tuple[Any, ...]:
     return repeated(apply, observable((x[:3], x[3:6], x[6:]), None), [x for row in matrix(q) for x in row], count)
 
 
+@of_the_step
 @fifty
 def weak_slope(method: Method, which: int = 0) -> float:
     """Order of the error of an expectation after one step, less one.
@@ -175,6 +176,7 @@ def measure_defect(method: Method, h: Any, which: int) -> Any:
     return total
 
 
+@of_the_step
 @fifty
 def measure_slope(method: Method, which: int = 0) -> float:
     """Order of the error of the invariant measure in a potential, up to 2."""

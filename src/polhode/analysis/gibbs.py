@@ -42,6 +42,7 @@ from .setting import (
     distance,
     fifty,
     largest,
+    of_the_step,
 )
 
 MGL = 0.4
@@ -224,6 +225,7 @@ def bath_defect(method: Method, which: int = 0) -> Any:
     return largest([turned, *map(abs, changes)])
 
 
+@of_the_step
 @fifty
 def measure_slope(method: Method, kind: str, which: int = 0) -> float:
     """Order of the error of the invariant measure."""

@@ -34,7 +34,7 @@ from ..physics.problem import Problem
 from .cubature import degree_7
 from .generic_problems import ALL_STARTS, FRICTION, KT, generic
 from .polynomials import Polynomial
-from .setting import EXACT, FINE_STEPS, LARGE_STEP, LOCAL_STEPS, Setting, agrees, distance, fifty, largest
+from .setting import EXACT, FINE_STEPS, LARGE_STEP, LOCAL_STEPS, Setting, agrees, distance, fifty, largest, of_the_step
 
 # --- random numbers ---------------------------------------------------------------------------------
 
@@ -204,6 +204,7 @@ def repeated(
     return tuple(found)
 
 
+@of_the_step
 @fifty
 def weak_slope(method: Method, which: int = 0, steps: tuple[float, float] = LOCAL_STEPS) -> float:
     """Order of the error of an expectation after one step, less one."""

@@ -12,12 +12,9 @@ from typing import Any
 
 from ..numbers.dispatch import kernel
 from ..numbers.primitives import epsilon, take
-from .loops import Step
+from .loops import NEAR, Step
 from .sampled import placing
 from .state import renormalise
-
-NEAR = 4
-"""Distance between an edge and the end of a step, in round-off errors of the time, that counts as none."""
 
 
 @kernel

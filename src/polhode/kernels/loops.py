@@ -18,6 +18,9 @@ from .so3 import times as rates
 from .state import collapse, renormalise
 from .unroll import unrolled_kernel
 
+NEAR = 4
+"""Distance of two times, in round-off errors of the time, that counts as none."""
+
 STALLED = 60
 """A run ends after this many consecutive steps that are rejected, not finite or too short to advance the time."""
 

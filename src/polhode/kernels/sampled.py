@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..numbers.dispatch import kernel
-from ..numbers.primitives import all_lanes, where
-from .loops import StateSpace, Step
+from ..numbers.primitives import all_lanes, epsilon, where
+from .loops import NEAR, StateSpace, Step
 from .unroll import unrolled_kernel
 
 
@@ -181,7 +181,8 @@ def sampling_adaptively(
     """Build the loop of a controlled body from the loop over adaptive steps between samples.
 
     The period and the time of the first sample are at these places among the parameters. Steps end at the samples, and
-    the row of such a step has the z of the sample. Arguments and results are those of `loops.adaptive_stepping`.
+    the row of such a step has the z of the sample. An `end` that is a sample up to round-off is one. Arguments and
+    results are those of `loops.adaptive_stepping`.
     """
     is_valid, write = space.is_valid, space.write
 
@@ -192,14 +193,18 @@ def sampling_adaptively(
         filled, rejected, turned, fine = 0, 0, 0 * t, True
         t0, between = system[2][start], system[2][period]
         while fine and t < end and filled < len(times):
-            k = int((t - t0) / between + 1e-6) + 1
+            near = NEAR * epsilon(end) * max(abs(t0), abs(end))
+            k = int((t + near - t0) / between)
             stop = t0 + k * between
+            while stop <= t + near:
+                k += 1
+                stop = t0 + k * between
             target = min(stop, end)
             y, t, proposal, largest, angle, count, lost, fine = adaptive_loop(
                 t, target, last, longest, proposal, y, system, tolerance, largest, order, times[filled:], rows[filled:]
             )
             filled, rejected, turned = filled + count, rejected + lost, turned + angle
-            if fine and t >= stop:
+            if fine and t >= stop - near:
                 new = sample(t, y, system)
                 fine = is_valid(new, 0 * t)
                 if fine:

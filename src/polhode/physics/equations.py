@@ -10,11 +10,16 @@ and Y, with R(t + s) = R(t) exp(Y(s)), follows from w = dexp_-Y Y' (S. Buss, 201
     c_0 = 1/12,   (2n + 3) c_n = sum_i c_i c_(n-1-i),
 
 the series of Bernoulli numbers summed by ad_Y^3 = -|Y|^2 ad_Y.
+
+A variation of the motion, a rotation d in R exp(hat d) and a change e of w, follows the linear equations
+
+    d' = d x w + e,        I_1 e_1' = (I_2 - I_3)(w_2 e_3 + e_2 w_3) + dT_1  and cyclically.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -23,21 +28,27 @@ from ..symbolic.expression import Expr, lift, symbols
 from ..taylor.graph import substituted
 from ..taylor.writer import NOTHING
 from .fields import Field
+from .fields.variation import changes_of_torque
 
 Graph = Any
 
 
-Q, W, Y, INERTIA, INVERSE, OWN, LEAD = (
-    symbols(letter, count) for letter, count in (("q", 4), ("w", 3), ("Y", 3), ("I", 3), ("J", 3), ("o", 4), ("l", 3))
+Q, W, Y, INERTIA, INVERSE, OWN, LEAD, D, E = (
+    symbols(letter, count)
+    for letter, count in (
+        *(("q", 4), ("w", 3), ("Y", 3), ("I", 3), ("J", 3), ("o", 4), ("l", 3)),
+        *(("d", 3), ("e", 3)),
+    )
 )
 PARAMETERS = "t, q, w, system"
 """First arguments of the kernel that fills the workspace with coefficients; workspace and order follow."""
 
 
 def starts(parameters: int) -> dict[str, str]:
-    """Source text of each symbol of the equations in the kernel's arguments."""
+    """Source text of each symbol of the equations in the kernel's arguments; w may have a variation behind it."""
     texts = {"t": "t"} | {f"q{i}": f"q[{i}]" for i in range(4)} | {f"w{i}": f"w[{i}]" for i in range(3)}
     texts |= {f"I{i}": f"system[0][{i}]" for i in range(3)} | {f"J{i}": f"system[1][{i}]" for i in range(3)}
+    texts |= {f"d{i}": f"w[{3 + i}]" for i in range(3)} | {f"e{i}": f"w[{6 + i}]" for i in range(3)}
     texts |= {f"Y{i}": NOTHING for i in range(3)} | {"E": NOTHING} | {f"l{i}": f"lead[{i}]" for i in range(3)}
     return (
         texts
@@ -123,6 +134,20 @@ def _mean_coefficients(degree: int) -> tuple[Fraction, ...]:
     for n in range(1, degree + 1):
         c.append(sum((c[i] * c[n - 1 - i] for i in range(n)), Fraction(0)) / (2 * n + 3))
     return tuple(c)
+
+
+def variational_rates(torque: Sequence[Expr] | None, has_principal_rotation: bool) -> dict[str, Expr]:
+    """The rates of a variation (d, e), from the formula of the torque in the user's axes."""
+    d, e = (rotate(OWN, D), rotate(OWN, E)) if has_principal_rotation else (D, E)
+    change = None
+    if torque is not None:
+        a, b, c = in_principal_axes(tuple(changes_of_torque(torque, d, e)), has_principal_rotation)
+        change = unrotate(OWN, (a, b, c)) if has_principal_rotation else (a, b, c)
+    rates = {f"d{i}": x + y for i, (x, y) in enumerate(zip(cross(D, W), E, strict=True))}
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        gyroscopic = INVERSE[i] * (INERTIA[j] - INERTIA[k]) * (W[j] * E[k] + E[j] * W[k])
+        rates[f"e{i}"] = gyroscopic if change is None else gyroscopic + INVERSE[i] * change[i]
+    return rates
 
 
 def working(torque: tuple[Expr, Expr, Expr]) -> dict[str, Expr]:

@@ -6,24 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ..kernels.loops import fitted
-from ..kernels.so3 import sub, times
-from ..kernels.state import incremented
 from ..numbers.dispatch import kernel, noinline
 from ..numbers.primitives import all_lanes, finite, rough_log2, to_float32, to_float64, where, workspace
 from ..numbers.types import Number
 from ..symbolic.expression import compiled
-from .fields import Field
-from .taylor_steps import (
-    _increments,
-    _larger,
-    _size,
-    _summed,
-    _terms,
-    _weights,
-    controlled_taylor_step,
-    motion_series,
-    rough_reach,
-)
+from .taylor_steps import MOST, Expanded, _larger, controlled_taylor_step, rough_reach, terms_of
 
 NEAR = 2.0
 """Largest ratio of two consecutive step lengths for which the unit of time of the series still suits the step."""
@@ -42,33 +29,21 @@ def _least(work: Any, stride: int) -> Number:
     return least
 
 
-@kernel
-def _terms_to_float32(terms: Any) -> Any:
-    w, s, v = terms
-    return (
-        (to_float32(w[0]), to_float32(w[1]), to_float32(w[2])),
-        to_float32(s),
-        (to_float32(v[0]), to_float32(v[1]), to_float32(v[2])),
-    )
+def sums_in_mixed_precision(rows: tuple[int, ...], stride: int) -> Callable[..., Any]:
+    """As `taylor_steps.sums_of`, with ((work, workspace32, first, order), h)."""
+    read, summed, _, _, to_doubles, _ = terms_of(rows, stride)
 
+    @kernel
+    def sums(expanded: Any, h: Any) -> Any:
+        work, workspace32, first, order = expanded
+        end = summed(read(workspace32, order), workspace32, order - 1, first + 1, to_float32(h))
+        return summed(to_doubles(end), work, first, 1, h)
 
-@kernel
-def _terms_to_float64(terms: Any) -> Any:
-    w, s, v = terms
-    return (
-        (to_float64(w[0]), to_float64(w[1]), to_float64(w[2])),
-        to_float64(s),
-        (to_float64(v[0]), to_float64(v[1]), to_float64(v[2])),
-    )
-
-
-@kernel
-def _difference(a: Any, b: Any) -> Any:
-    return sub(a[0], b[0]), a[1] - b[1], sub(a[2], b[2])
+    return sums
 
 
 def controlled_steps_in_mixed_precision(
-    field: Field | None, has_principal_rotation: bool, number: Callable[[Any], Any]
+    expanded: Expanded, number: Callable[[Any], Any]
 ) -> tuple[Callable[..., Any], ...]:
     """`controlled_taylor_step` as two kernels: the first step in double precision, later ones in mixed precision.
 
@@ -77,37 +52,33 @@ def controlled_steps_in_mixed_precision(
     Products are summed in pairs. If the step length changed by more than a factor of two, if the two precisions
     disagree visibly, or if float32 overflowed, the step is recomputed in double precision.
     """
-    expansion = motion_series(field, has_principal_rotation, paired=True)
+    expansion = expanded.series(MOST, True)
     fill, extend = (compiled(text, expansion.constants, number) for text in (expansion.text, expansion.more))
-    size, rows, stride, usual = (
-        expansion.size,
-        expansion.rows,
-        expansion.stride,
-        noinline(controlled_taylor_step(field, has_principal_rotation, number)),
-    )
+    size, rows, stride = expansion.size, expansion.rows, expansion.stride
+    usual = noinline(controlled_taylor_step(expanded, number))
+    read, _, size_of, to_singles, _, difference = terms_of(rows, stride)
+    start, weights_of, chosen = expanded.start, expanded.weights, expanded.chosen
+    sums = sums_in_mixed_precision(rows, stride)
+    ended = expanded.ended(lambda first: sums_in_mixed_precision(rows[first:], stride))
 
     @kernel
     def controlled_step(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, orders: Any) -> Any:
-        (q, m), (order, first, radius) = y, orders
-        w, work, workspace32 = times(system[1], m), workspace(q[0], size), workspace(to_float32(q[0]), size)
+        (q, w), (order, first, radius) = start(y, system), orders
+        work, workspace32 = workspace(q[0], size), workspace(to_float32(q[0]), size)
         unit = to_float64(to_float32(radius * proposal))  # the same value in both precisions
         fill(t, q, w, system, unit, work, first)
         extend(t, q, w, system, unit, work, first, workspace32, order)
 
-        (turn, (a, b, c)), end = _weights(system, tolerance), _terms(workspace32, stride * order, rows)
-        weights = to_float32(turn), (to_float32(a), to_float32(b), to_float32(c))
-        last, before = _size(end, weights), _size(_terms(workspace32, stride * (order - 1), rows), weights)
+        weights = to_singles(weights_of(y, system, tolerance))
+        last, before = size_of(read(workspace32, order), weights), size_of(read(workspace32, order - 1), weights)
         long = unit * rough_reach(last, before, order)
         h = fitted(t, where(long < left, long, left))
         part = h / unit
-        again = _difference(
-            _terms(workspace32, stride * first, rows), _terms_to_float32(_terms(work, stride * first, rows))
-        )
-        little = rough_log2(_size(again, weights)) + first * rough_log2(to_float32(part)) < 0
+        again = difference(read(workspace32, first), to_singles(read(work, first)))
+        little = rough_log2(size_of(again, weights)) + first * rough_log2(to_float32(part)) < 0
 
-        end = _terms_to_float64(_summed(end, workspace32, rows, stride, order - 1, first + 1, to_float32(part)))
-        dm, vector, scalar = _increments(end, work, rows, stride, first, part, system)
-        new = incremented((q, m), dm, vector, scalar)
+        known = work, workspace32, first, order
+        new = ended(y, sums(known, part), part, h, system, known)
         fine = finite(last + before) & little & (_least(workspace32, stride) >= LEAST)
         fine = fine & (long < NEAR * proposal) & (NEAR * long > proposal)
         if all_lanes(fine):
@@ -121,16 +92,3 @@ def controlled_steps_in_mixed_precision(
         return usual(t, y, proposal, left, system, tolerance, orders[0])
 
     return begin, controlled_step
-
-
-@kernel
-def chosen(condition: Any, yes: Any, no: Any) -> Any:
-    """Select one of two states (q, m) by a condition."""
-    (a, b), (c, d) = yes, no
-    q = (
-        where(condition, a[0], c[0]),
-        where(condition, a[1], c[1]),
-        where(condition, a[2], c[2]),
-        where(condition, a[3], c[3]),
-    )
-    return q, (where(condition, b[0], d[0]), where(condition, b[1], d[1]), where(condition, b[2], d[2]))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..kernels.loops import fitted
-from ..kernels.so3 import add, along, exp, scale, times, unrotate
+from ..kernels.so3 import add, exp, scale, times, unrotate
 from ..kernels.state import incremented
+from ..kernels.unroll import unrolled_kernel
 from ..numbers.dispatch import kernel
 from ..numbers.primitives import exp as exponential
-from ..numbers.primitives import log, rough_exp2, rough_log2, to_float64, where, workspace
+from ..numbers.primitives import log, rough_exp2, rough_log2, to_float32, to_float64, where, workspace
 from ..numbers.types import Number, Vec3
 from ..symbolic.expression import compiled
 from ..taylor.karatsuba import PairedWriter
@@ -93,6 +95,9 @@ def lie_taylor_kernel(
 MOST = 31
 """Highest order of the series of an adaptive step."""
 
+BODY = 7
+"""Series of a body: w and q come first."""
+
 
 @once_for_formula
 def motion_series(field: Field | None, has_principal_rotation: bool, order: int = MOST, paired: bool = False) -> Series:
@@ -104,30 +109,59 @@ def motion_series(field: Field | None, has_principal_rotation: bool, order: int 
     return series(PARAMETERS, starts(len(field.parameters) if field else 0), rates, (), order + 1, writer)
 
 
-@kernel
-def _terms(work: Any, at: int, rows: Any) -> Any:
-    """The coefficients of w and q from `at` on."""
-    w0, w1, w2, q0, q1, q2, q3 = rows
-    w, v = (work[w0 + at], work[w1 + at], work[w2 + at]), (work[q1 + at], work[q2 + at], work[q3 + at])
-    return w, work[q0 + at], v
+class Terms(NamedTuple):
+    """Kernels for the coefficients of one order of some series, as a tuple of numbers."""
+
+    read: Callable[..., Any]
+    """(work, order) -> the coefficients."""
+    summed: Callable[..., Any]
+    """(end, work, order, last, h): Horner's rule from `order` to `last`; `end` replaces the terms above `order`."""
+    size: Callable[..., Any]
+    """(terms, weights) -> their weighted maximum norm."""
+    to_float32: Callable[..., Any]
+    to_float64: Callable[..., Any]
+    difference: Callable[..., Any]
+    """(a, b) -> a - b."""
+
+
+@functools.cache
+def terms_of(rows: tuple[int, ...], stride: int) -> Terms:
+    """Kernels for the series in these rows of a workspace."""
+    places = range(len(rows))
+    names = [f"x{i}" for i in places]
+
+    def each(text: str) -> str:
+        """One entry for each series: # is its number, @ its row."""
+        return (
+            "(" + "".join(f"{text.replace('#', str(i)).replace('@', str(row))}, " for i, row in enumerate(rows)) + ")"
+        )
+
+    read = unrolled_kernel("work, order", each("work[@ + at]"), f"at = {stride} * order")
+    horner = [f"    at = {stride} * (order - k)", f"    {', '.join(names)}, = {each('x# * h + work[@ + at]')}"]
+    summed = unrolled_kernel(
+        "end, work, order, last, h", f"({', '.join(names)},)", f"{', '.join(names)}, = end",
+        "for k in range(order - last + 1):", *horner,
+    )  # fmt: skip
+    largest = [f"size = larger(size, abs(terms[{i}]) * weights[{i}])" for i in places[1:]]
+    return Terms(
+        read,
+        summed,
+        unrolled_kernel("terms, weights", "size", "size = abs(terms[0]) * weights[0]", *largest, larger=_larger),
+        unrolled_kernel("terms", each("narrow(terms[#])"), narrow=to_float32),
+        unrolled_kernel("terms", each("wide(terms[#])"), wide=to_float64),
+        unrolled_kernel("a, b", each("a[#] - b[#]")),
+    )
 
 
 @kernel
-def _summed(end: Any, work: Any, rows: Any, stride: int, order: int, last: int, h: Number) -> Any:
-    """Horner's rule for the series of w and q from `order` down to `last`; `end` replaces the terms above `order`."""
-    w, s, v = end
-    for k in range(order - last + 1):
-        a, b, c = _terms(work, stride * (order - k), rows)
-        w, s, v = along(a, h, w), s * h + b, along(c, h, v)
-    return w, s, v
+def _increments(sums: Any, h: Number, system: Any) -> Any:
+    """Increments of the momentum, of the vector part of q, and (three times) of its scalar part.
 
-
-@kernel
-def _increments(end: Any, work: Any, rows: Any, stride: int, order: int, h: Number, system: Any) -> Any:
-    """Increments of the momentum, of the vector part of q, and (three times) of its scalar part, from the series."""
-    w, s, v = _summed(end, work, rows, stride, order, 1, h)
-    s = s * h
-    return times(system[0], scale(h, w)), scale(h, v), (s, s, s)
+    `sums` are those of the series of w and q from the first order on, divided by h.
+    """
+    s = sums[3] * h
+    vector = (h * sums[4], h * sums[5], h * sums[6])
+    return times(system[0], (h * sums[0], h * sums[1], h * sums[2])), vector, (s, s, s)
 
 
 def taylor_kernel(
@@ -135,18 +169,14 @@ def taylor_kernel(
 ) -> Callable[..., Any]:
     """Kernel (t, q, m, system, h) -> increments for `state.incremented`, by series of w and q to the given order."""
     expansion = motion_series(field, has_principal_rotation, order)
-    fill, size, rows, stride = (
-        compiled(expansion.text, expansion.constants, number),
-        expansion.size,
-        expansion.rows,
-        expansion.stride,
-    )
+    fill, size = compiled(expansion.text, expansion.constants, number), expansion.size
+    sums = sums_of(expansion.rows, expansion.stride)
 
     @kernel
     def expanded(t: Any, q: Any, m: Any, system: Any, h: Any) -> Any:
         work = workspace(h * q[0], size)
         fill(t, q, times(system[1], m), system, 1, work, order)
-        return _increments(_terms(work, stride * order, rows), work, rows, stride, order - 1, h, system)
+        return _increments(sums((work, order), h), h, system)
 
     return expanded
 
@@ -156,21 +186,74 @@ def _larger(a: Number, b: Number) -> Number:
     return where(a > b, a, b)
 
 
-@kernel
-def _weights(system: Any, tolerance: Any) -> Any:
-    """Weights of errors of q and w, in units of the attitude and momentum tolerances; q holds half the angle."""
-    return 2 / tolerance[0], scale(1 / tolerance[1], system[0])
+def sums_of(rows: tuple[int, ...], stride: int) -> Callable[..., Any]:
+    """Kernel ((work, order), h) -> the sums of series from the first order on, divided by h."""
+    read, summed, *_ = terms_of(rows, stride)
+
+    @kernel
+    def sums(expanded: Any, h: Any) -> Any:
+        work, order = expanded
+        return summed(read(work, order), work, order - 1, 1, h)
+
+    return sums
+
+
+class Expanded(NamedTuple):
+    """A system that Taylor steps integrate: a body, alone or with a variation of its motion."""
+
+    series: Callable[[int, bool], Series]
+    """The series (highest order, paired): w and q, and further ones."""
+    start: Callable[..., Any]
+    """Kernel (y, system) -> (q, w), the second with the initial values of the further series."""
+    weights: Callable[..., Any]
+    """Kernel (y, system, tolerance) -> weights of the errors of all series, in units of the tolerances."""
+    ended: Callable[[Callable[[int], Callable[..., Any]]], Callable[..., Any]]
+    """Makes the kernel (y, sums, part, h, system, expanded) -> the state after a step h, `part` of the unit of time.
+
+    Its argument makes the kernel (expanded, part) -> the sums of the series from some number on, divided by `part`.
+    """
+    chosen: Callable[..., Any]
+    """Kernel (condition, y, y) -> one of two states."""
 
 
 @kernel
-def _size(terms: Any, weights: Any) -> Number:
-    """Weighted maximum norm of coefficients of w and q."""
-    (w, s, v), (turn, push) = terms, weights
-    a = _larger(abs(w[0]) * push[0], abs(w[1]) * push[1])
-    a = _larger(a, abs(w[2]) * push[2])
-    b = _larger(abs(s), abs(v[0]))
-    b = _larger(b, _larger(abs(v[1]), abs(v[2])))
-    return _larger(b * turn, a)
+def _body_at_start(y: Any, system: Any) -> Any:
+    return y[0], times(system[1], y[1])
+
+
+@kernel
+def body_weights(y: Any, system: Any, tolerance: Any) -> Any:
+    """Weights of errors of w and q, in units of the momentum and attitude tolerances; q holds half the angle."""
+    (a, b, c), turn = scale(1 / tolerance[1], system[0]), 2 / tolerance[0]
+    return a, b, c, turn, turn, turn, turn
+
+
+@kernel
+def body_at_end(y: Any, sums: Any, part: Any, h: Any, system: Any, expanded: Any) -> Any:
+    """The body after a step."""
+    dm, vector, scalar = _increments(sums, part, system)
+    return incremented((y[0], y[1]), dm, vector, scalar)
+
+
+@kernel
+def chosen_body(condition: Any, yes: Any, no: Any) -> Any:
+    """Select one of two states (q, m) by a condition."""
+    a, b, c, d = yes[0], yes[1], no[0], no[1]
+    q = (
+        where(condition, a[0], c[0]),
+        where(condition, a[1], c[1]),
+        where(condition, a[2], c[2]),
+        where(condition, a[3], c[3]),
+    )
+    return q, (where(condition, b[0], d[0]), where(condition, b[1], d[1]), where(condition, b[2], d[2]))
+
+
+def body(field: Field | None, has_principal_rotation: bool) -> Expanded:
+    """A body alone."""
+    return Expanded(
+        lambda most, paired: motion_series(field, has_principal_rotation, most, paired=paired), _body_at_start,
+        body_weights, lambda sums: body_at_end, chosen_body,
+    )  # fmt: skip
 
 
 @kernel
@@ -189,31 +272,28 @@ def rough_reach(last: Number, before: Number, order: int) -> Number:
     return rough_exp2(to_float64(-_larger(rough_log2(last) * (1 / order), rough_log2(before) * (1 / (order - 1)))))
 
 
-def controlled_taylor_step(
-    field: Field | None, has_principal_rotation: bool, number: Callable[[Any], Any], most: int = MOST
-) -> Callable[..., Any]:
+def controlled_taylor_step(expanded: Expanded, number: Callable[[Any], Any], most: int = MOST) -> Callable[..., Any]:
     """Adaptive step: one expansion, evaluated as far ahead as the tolerances (attitude, momentum) allow.
 
     `most` is the highest order that the step is called with.
     """
-    expansion = motion_series(field, has_principal_rotation, most)
-    fill, size, rows, stride = (
-        compiled(expansion.text, expansion.constants, number),
-        expansion.size,
-        expansion.rows,
-        expansion.stride,
-    )
+    expansion = expanded.series(most, False)
+    fill, size = compiled(expansion.text, expansion.constants, number), expansion.size
+    terms = terms_of(expansion.rows, expansion.stride)
+    read, size_of = terms.read, terms.size
+    start, weights_of = expanded.start, expanded.weights
+    sums = sums_of(expansion.rows, expansion.stride)
+    ended = expanded.ended(lambda first: sums_of(expansion.rows[first:], expansion.stride))
 
     @kernel
     def controlled_step(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
-        q, m = y
+        q, w = start(y, system)
         work = workspace(q[0], size)
-        fill(t, q, times(system[1], m), system, 1, work, order)
-        weights, end = _weights(system, tolerance), _terms(work, stride * order, rows)
-        before = _size(_terms(work, stride * (order - 1), rows), weights)
-        long = reach(_size(end, weights), before, order, left)
+        fill(t, q, w, system, 1, work, order)
+        weights = weights_of(y, system, tolerance)
+        last, before = size_of(read(work, order), weights), size_of(read(work, order - 1), weights)
+        long = reach(last, before, order, left)
         h = fitted(t, where(long < left, long, left))
-        dm, vector, scalar = _increments(end, work, rows, stride, order - 1, h, system)
-        return incremented((q, m), dm, vector, scalar), h, long, True
+        return ended(y, sums((work, order), h), h, h, system, (work, order)), h, long, True
 
     return controlled_step

@@ -52,9 +52,16 @@ class Sampling:
         return cls(float(samples.t[0]), samples.period, samples.compiled, (TORQUE, *samples.memory))
 
     def are_samples(self, t: np.ndarray) -> np.ndarray:
-        """Return which of these times are those of samples."""
+        """Return which of these times, in order, are those of samples: of several as near to one, the nearest."""
         number = (t - self.t0) / self.period
-        return np.asarray(np.abs(number - np.round(number)) <= ON_SAMPLE * np.maximum(1.0, number))
+        sample = np.round(number)
+        near = np.flatnonzero(np.abs(number - sample) <= ON_SAMPLE * np.maximum(1.0, number))
+        away = np.abs(t - (self.t0 + sample * self.period))
+        nearest = near[np.lexsort((away[near], sample[near]))]
+        first = np.diff(sample[nearest], prepend=-1.0) > 0
+        found = np.zeros(len(t), dtype=bool)
+        found[nearest[first]] = True
+        return found
 
     def samples(self, t: np.ndarray, states: Mapping[str, np.ndarray]) -> Samples:
         """Return what was decided at those samples that are among the states of a run."""

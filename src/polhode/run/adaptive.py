@@ -119,6 +119,8 @@ class Run:
         schedule: Schedule | None = None,
     ) -> None:  # fmt: skip
         self.problem, self.controlled_step, self.end, self.tolerance = problem, controlled_step, end, tolerance
+        self.measured = problem
+        """The problem whose states have errors that count: those of its field, beside attitude and momentum."""
         self.schedule = schedule or scheduled(problem, end, tolerance)
         self.longest = [leg.longest for leg in self.schedule.legs]
         self.order = controlled_step.order_for(tolerance)
@@ -151,10 +153,10 @@ class Run:
 
     def difference(self, path: Path, fine: Path) -> float:
         """Return the error of a run relative to a finer one, but at least the round-off error."""
-        scale = scale_of_momentum(self.problem, path, fine)
+        scale = scale_of_momentum(self.measured, path, fine)
         return max(
             distance(path.rows[-1], fine.rows[-1], scale),
-            gap_of_states(self.problem.field, path, fine),
+            gap_of_states(self.measured.field, path, fine),
             round_off(path, self.controlled_step.eps),
         )
 

@@ -123,7 +123,8 @@ def chaos(
 ) -> Chaos:
     """Measure how fast neighbouring motions separate, for one initial state or many, in SIMD lanes or on a GPU.
 
-    A variation of the motion is integrated with each body (`physics/fields/variation`) by the Runge-Kutta pair 8(7).
+    A variation of the motion is integrated with each body (`physics/fields/variation`): with `step_tol` by Taylor
+    series if they are the faster method for the body alone, else by the Runge-Kutta pair 8(7).
 
     Parameters
     ----------

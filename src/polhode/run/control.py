@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
-from ..kernels.loops import COLUMNS, StateSpace, interpolating, one_step, stepping, with_states
-from ..kernels.sampled import broken_step, held_step, placing, sampling
+from ..kernels.loops import StateSpace, stepping, with_states
+from ..kernels.sampled import broken_step, held_step, placing
 from ..kernels.so3 import matrix, times
 from ..kernels.unroll import unrolled_kernel
 from ..methods import Method, methods
@@ -35,25 +35,14 @@ from ..physics.fields import Field
 from ..physics.fields.kernels import formula_kernel
 from ..physics.fields.parameters import leaves_of
 from ..physics.fields.states import places
-from ..physics.fields.sums import SumField
-from ..physics.observers.event import Event
+from ..physics.fields.sums import SumTemplate
 from ..physics.problem import Problem
 from ..physics.validate import positive
-from ..results.progress import Progress
 from ..results.samples import Sampling
-from ..results.store import checkpoint, stored_control
-from ..results.trajectory import Trajectory, info_of
+from ..results.store import checkpoint
 from ..symbolic.tracing import UntraceableError
-from .adaptive import interpolated
-from .control_in_python import InPython
-from .dense import dense_between
-from .event_search import with_events
-from .failures import explain_in
-from .fixed_step import RunState, solved
-from .growing_file import Place
-from .integrator import Engine, check_compiled, check_fit, structure, torque_kernel
-from .step_control import compiled
-from .step_count import is_whole, number_of_steps
+from .integrator import step_kernel, structure, torque_kernel
+from .step_count import is_whole
 
 # --- what the user asks for -------------------------------------------------------------------------
 
@@ -186,7 +175,8 @@ def full_names(field: Field, names: Collection[str]) -> list[str]:
     """Return the names that parameters of a controller have in the field that contains it, as its last part."""
     own = control_in(field)
     assert own is not None
-    listed = field.template.names if isinstance(field, SumField) else [(0, name, name) for name in field.values]
+    parts = field.template
+    listed = parts.names if isinstance(parts, SumTemplate) else [(0, name, name) for name in field.values]
     return [full for _, name, full in listed[-len(own.values) :] if name in names]
 
 
@@ -245,7 +235,11 @@ class Loop:
         return placing(count, places(self.field), place_of(self.control, CLOCK))
 
     def step(self) -> Callable[..., Any]:
-        """Return the kernel of a step on (q, m, z)."""
+        """Return the kernel of a step on (q, m, z), in parts that end at the edges of the field, if these are known."""
+        return step_kernel(self.problem, self._step())
+
+    def _step(self) -> Callable[..., Any]:
+        """Return the kernel of a step, or of a part of one, in which the field has no edges."""
         control, place = self.control, self.placing()
         plain = whole(self.method)(floats.number)
         later = None if control.later_text is None else formula_kernel(control.later_text, floats.number)
@@ -308,89 +302,3 @@ class Loop:
     def is_formula(self) -> bool:
         """Whether the controller is a formula."""
         return is_formula(self.control)
-
-
-def _engine(loop: Loop, sample: InPython) -> Engine:
-    """Return the loop, with the state after the first sample."""
-    from ..compile.program import program
-
-    problem, space = loop.problem, loop.space
-    (q, m, z), system = problem.kernel_data(floats.number)
-    y = q, m, sample.numbers(problem.t0, (q, m, z), f"at the start (t = {problem.t0:g})")
-    columns = COLUMNS + len(z)
-    if loop.is_formula:
-        made = program(
-            lambda: sampling(loop.between_samples(), loop.sample(), space, loop.steps_per_sample()),
-            "sampled loop", *loop.sampled_structure,
-        )  # fmt: skip
-        advance = made.run
-    else:
-        made = program(loop.between_samples, "loop between samples", *loop.structure)
-        advance = sampling(made.run, sample, space, loop.steps_per_sample())
-    return Engine(advance, y, system, float, lambda n: np.empty((n, columns)), made.is_warm, None)
-
-
-# --- fixed steps ------------------------------------------------------------------------------------
-
-
-def solve_fixed(
-    problem: Problem, control: Controller, period: float, method: Method, dt: float, t_end: Any, steps: Any,
-    every: int, progress: Any, events: Sequence[Event], place: Place, law: dict[str, Any],
-) -> Trajectory:  # fmt: skip
-    """Integrate a problem under control, with equal steps; `law` is the `run_spec` of the controller, for a file."""
-    check_body(problem.body.linear_axis is not None)
-    check_compiled(problem, "control", "write the torque as a formula")
-    inner = with_controller(problem, control, period)
-    per, count = check_period(period, dt), number_of_steps(problem, dt, t_end, steps)
-    check_fit(check_method(method), inner)
-    loop, sample = Loop(inner, method), InPython(inner)
-    state = RunState(_engine(loop, sample), inner, dt, count, every, method=method)
-    bar = Progress(progress, method.name, count)
-    kept = place.recorder(
-        inner, state, info_of(inner, method=method.name, dt=dt, every=every),
-        lambda: checkpoint.run_spec(problem, method, dt=dt, every=every, digits=None, **law),
-        lambda: stored_control.attribute(sampling_of(inner, period)),
-    )  # fmt: skip
-
-    def reason(run: RunState[Problem]) -> str:
-        if not sample.fault and run.done and run.done % per == 0:
-            sample(run.t, run.y, run.run.system)
-        return sample.fault or explain_in(
-            run, lambda t: problem.check_field(t, *problem.user_axes(*run.y[:2]), "there")
-        )
-
-    if isinstance(kept, Trajectory):
-        bar.note(f"{place.out} is complete; nothing is changed")
-        sol = kept
-    else:
-        sol = solved(state, kept, bar, reason)
-    if every == 1:
-        sol.dense = dense_of(inner, method, sol)
-    if events:
-        sol = with_events(inner, Steps(loop), sol, events)
-        sol.stored, sol._problem = dict(sol.stored), None  # the problem without the controller is another one
-    if place.out is None:
-        sol.control = sampling_of(inner, period).samples(sol.t, sol.states)
-    return sol
-
-
-@dataclasses.dataclass
-class Steps:
-    """Dense output between equal steps: a row holds what acts from its time on."""
-
-    loop: Loop
-
-    def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
-        """Return rows at any times within the run."""
-        loop = self.loop
-
-        def make() -> Any:
-            return interpolating(one_step(loop.step(), loop.torque()), loop.space)
-
-        evaluate = compiled(make, "interpolate under control", *loop.structure)
-        return interpolated(evaluate, times, path_times, rows, loop.problem.kernel_data(floats.number)[1], 0)
-
-
-def dense_of(problem: Problem, method: Method, sol: Trajectory) -> Callable[[Any], Any]:
-    """Return the dense output of a run with equal steps, all of them kept, of a problem that contains a controller."""
-    return dense_between(problem, Steps(Loop(problem, method)), sol)

@@ -18,7 +18,9 @@ from ..errors import InputError, StepError
 from ..kernels.loops import COLUMNS
 from ..kernels.unroll import unrolled_kernel
 from ..methods import Method
+from ..numbers import floats
 from ..physics.control.controller import CLOCK, PERIOD, TORQUE, Controller
+from ..physics.fields.kernels import formula_kernel
 from ..physics.fields.parameters import leaves_of
 from ..physics.fields.sides import has_conditions
 from ..physics.fields.states import places
@@ -27,6 +29,7 @@ from ..results.derivatives import STATE
 from ..results.trajectory import Trajectory
 from .adaptive import Path
 from .control import Loop, full_names, sampling_of, with_controller
+from .cut_steps import with_edges
 from .dense import Dense, path_of
 from .directions import Direction, by_name, directions_of, seeds, table, varied_parameters
 from .tangent import Tangent, check_tangent
@@ -34,6 +37,9 @@ from .tangent_steps import Pairs, in_batches, rotation_and_momentum, turned, tur
 
 FIXED = (PERIOD, CLOCK, TORQUE)
 """Parameters of a controller without a derivative: the times of its samples, and what the first one replaces."""
+
+AT_BREAK = 1e-11
+"""Distance in periods between the end of a step and of a pulse that is round-off: see `sampled.WHOLE`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +57,10 @@ class Group:
 class ClosedLoop:
     """Derivatives along the path of a run: every step, and what its controller held from then on."""
 
+    problem: Problem
+    """The problem with its controller."""
     loop: Loop
+    """The loop of the run, whose steps end at the edges of the field."""
     path: Path
     sampled: np.ndarray
     """Which of the states are those of samples."""
@@ -119,8 +128,7 @@ class ControlledTangent(Tangent):
     """
 
     def __init__(self, closed: ClosedLoop, seen: np.ndarray | None = None, known: Any = None) -> None:
-        loop = closed.loop
-        super().__init__(Pairs(loop.problem, loop.method, False), closed.path, np.inf, seen=seen)
+        super().__init__(Pairs(closed.problem, closed.loop.method, False), closed.path, np.inf, seen=seen)
         self._closed = closed
         self._known: dict[Any, list[tuple[Group, np.ndarray]]] = {} if known is None else known
 
@@ -131,7 +139,8 @@ class ControlledTangent(Tangent):
         given = self._by_data("params")
         found = np.zeros((*given.shape[:-1], len(varied)))
         found[..., [varied.index(d.parameter) for d in self._directions("params")]] = given
-        fixed = full_names(self._closed.loop.field, FIXED)
+        assert problem.field is not None
+        fixed = full_names(problem.field, FIXED)
         return {name: x for name, x in by_name(found, problem).items() if name not in fixed}
 
     def at(self, t: Any) -> ControlledTangent:
@@ -139,12 +148,13 @@ class ControlledTangent(Tangent):
         return ControlledTangent(self._closed, np.atleast_1d(np.asarray(t, float)), self._known)
 
     def _directions(self, name: str | None) -> list[Direction]:
-        problem, field = self._pairs.problem, self._closed.loop.field
+        problem = self._pairs.problem
         if name is None:
             return _of_state(problem)
-        found = directions_of(name, problem)
+        found, field = directions_of(name, problem), problem.field
         if name != "params":
             return found
+        assert field is not None
         fixed, owners = full_names(field, FIXED), [n for n, x in field.values.items() for _ in leaves_of(x)]
         return [d for d in found if owners[d.parameter] not in fixed]
 
@@ -196,18 +206,40 @@ def check(problem: Problem, control: Controller, period: float, method: Method) 
     if field is not None and not field.opaque and not field.states and has_conditions(field):
         raise InputError(
             f"tangent=True with control needs a field that is smooth in the state, and {field.name} has conditions on "
-            "it (where, abs, comparisons of R or omega), which are not located under control; use a smooth formula"
+            "it (where, abs, comparisons of R or omega), where the derivatives would jump; use a smooth formula"
         )
     check_tangent(problem, method)
     Loop(with_controller(problem, control, period), method).check_formula("tangent=True")
 
 
+def _at_breaks(loop: Loop, path: Path) -> np.ndarray:
+    """Return which states, but the last, are where a thruster is switched off: adaptive steps end there.
+
+    This time depends on the state before, so it must be met within a step.
+    """
+    found = np.zeros(len(path.times), dtype=bool)
+    if loop.control.breaks_text is None:
+        return found
+    text, _ = loop.control.breaks_text
+    numbers = dict(zip(places(loop.field), path.rows[:-1, COLUMNS:].T, strict=True))
+    left = formula_kernel(text, floats.number)(tuple(numbers.get(i, x) for i, x in enumerate(loop.field.parameters)))
+    for time in left:
+        off = np.abs(path.times[:-1] + time - path.times[1:])
+        found[1:] |= (time > 0) & (off <= AT_BREAK * loop.control.values[PERIOD])
+    found[-1] = False
+    return found
+
+
 def with_tangent(problem: Problem, control: Controller, period: float, method: Method, sol: Trajectory) -> Trajectory:
     """Add the tangent to a run under control, all of whose steps are in memory."""
-    loop = Loop(with_controller(problem, control, period), method)
-    path = sol.dense.path if isinstance(sol.dense, Dense) else path_of(loop.problem, sol)
-    sampled = sampling_of(loop.problem, period).are_samples(path.times)
-    sol.tangent = ControlledTangent(ClosedLoop(loop, path, sampled))
+    inner = with_controller(problem, control, period)
+    path = sol.dense.path if isinstance(sol.dense, Dense) else path_of(inner, sol)
+    loop = Loop(with_edges(inner, float(path.times[-1])), method)
+    sampled = sampling_of(inner, period).are_samples(path.times)
+    chosen = ~_at_breaks(loop, path) | sampled
+    some = dataclasses.replace(path, times=path.times[chosen], rows=path.rows[chosen])
+    seen = None if chosen.all() else path.times
+    sol.tangent = ControlledTangent(ClosedLoop(inner, loop, some, sampled[chosen]), seen)
     for event in sol.events:
         event.tangent = sol.tangent.at(event.t)
     return sol

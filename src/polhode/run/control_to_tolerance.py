@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import warnings
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from ..compile.clock import Stopwatch
 from ..errors import InputError, ResultWarning, StepError
@@ -18,21 +21,24 @@ from ..numbers import floats
 from ..numbers.dispatch import kernel
 from ..physics.control.controller import CLOCK, Controller
 from ..physics.fields.kernels import formula_kernel
-from ..physics.fields.switches import switches_of
+from ..physics.fields.switches import between, edges
 from ..physics.observers.event import Event
 from ..physics.problem import Problem
 from ..results import convert
 from ..results.trajectory import Trajectory, info_of
-from .adaptive import Run
+from . import located
+from .adaptive import Path, Run
 from .control import Loop, check_body, place_of, sampling_of, with_controller
 from .control_in_python import InPython
 from .dense import Dense
 from .error_estimate import estimated
 from .event_search import found_on
 from .integrator import check_compiled, check_fit
-from .schedule import Leg, Schedule
+from .located import LocatedRun
+from .located_steps import warn_of_jumps
+from .schedule import Schedule, scheduled
 from .step_control import PAIR_STEPS, AdaptiveStep, compiled
-from .tolerance import Wish, check_tolerance
+from .tolerance import Wish, check_tolerance, sampled_every
 
 REASON = "control: a Runge-Kutta pair 8(7), steps end at the samples"
 
@@ -92,21 +98,22 @@ def solve_to(
     _check(problem, wish, end)
     watch, inner = Stopwatch(), with_controller(problem, control, period)
     check_fit(verner87, inner)
-    loop, sample = Loop(inner, verner87), InPython(inner)
+    schedule = _schedule(problem, inner, end, wish)
+    loop, sample = Loop(schedule.problem, verner87), InPython(inner)
     if not (loop.is_formula or wish.of_steps):
         raise InputError(
             f"tol repeats a run with smaller steps, and {loop.control.template.user.owner} is called as plain Python, "
             "which may remember what it was asked; give step_tol, or write it as a formula"
         )
-    run = Run(inner, _kind(loop, sample), end, wish.tol, Schedule(inner, (Leg(end, wish.bounds.max_step, end),)))
-    run.y = (*run.y[:2], sample.numbers(problem.t0, run.y, f"at the start (t = {problem.t0:g})"))
-    run.problem = problem  # errors at the end are those of attitude and momentum
-    error, reason = None, REASON
-    if wish.of_steps:
-        path = run()
-    else:
-        found = estimated(run, wish.tol)
-        run, path, error = found.run, found.path, found.error
+    reason = REASON + f"; {sampled_every(schedule.spacing)}" * (schedule.spacing > 0)
+    first = sample.numbers(problem.t0, loop.problem.kernel_data(floats.number)[0], f"at the start (t = {problem.t0:g})")
+    sided = located.held(schedule) if loop.is_formula else None
+    run, path, error = _run(Run if sided is None else LocatedRun, problem, sided or schedule, sample, first, wish)
+    if sided is not None and not (path.finished and (error or 0.0) <= wish.tol):  # the motion may slide along a jump
+        run, path, error = _run(Run, problem, schedule, sample, first, wish)
+    if wish.of_steps and not isinstance(run, LocatedRun):
+        remedy = "make the jump a steep slope (tanh)" if loop.is_formula else "write the controller as a formula"
+        warn_of_jumps(problem, verner87, None, len(path.times), lambda: path, remedy)
     happened: list[Any] = []
     if events:
         path, happened = found_on(path, run, inner, events)
@@ -134,6 +141,31 @@ def solve_to(
     return sol
 
 
+def _run(
+    make: type[Run], problem: Problem, schedule: Schedule, sample: InPython, first: Any, wish: Wish
+) -> tuple[Run, Path, float | None]:
+    """Return a run along a schedule, its path, and its error at the end if that is estimated.
+
+    The error is that of attitude and momentum, the states of the problem without its controller.
+    """
+    loop = Loop(schedule.problem, verner87)
+    run = make(loop.problem, _kind(loop, sample), schedule.legs[-1].end, wish.tol, schedule)
+    run.y, run.measured = (*run.y[:2], first), problem
+    if wish.of_steps:
+        return run, run(), None
+    found = estimated(run, wish.tol)
+    return found.run, found.path, found.error
+
+
+def _schedule(problem: Problem, controlled: Problem, end: float, wish: Wish) -> Schedule:
+    """Return the schedule of a run: that of the field without the controller, whose actuators may have edges, too."""
+    stops = np.union1d(wish.bounds.stops, edges(controlled.field, problem.t0, end))
+    bounds = dataclasses.replace(wish.bounds, stops=tuple(stops.tolist()))
+    found, held = scheduled(problem, end, wish.tol, bounds), copy.copy(controlled)
+    held.field = between(controlled.field)
+    return Schedule(held, found.legs, found.spacing)
+
+
 def _state(row: list[float]) -> tuple[list[float], list[float], list[float]]:
     return row[:4], row[4:7], row[7:]
 
@@ -146,8 +178,3 @@ def _check(problem: Problem, wish: Wish, end: float) -> None:
         raise InputError(f"with control and a tolerance the method is {verner87.name}; remove the argument method")
     check_body(problem.body.linear_axis is not None)
     check_compiled(problem, "control", "write the torque as a formula")
-    if wish.bounds.stops or (problem.field is not None and not problem.field.states and switches_of(problem.field)):
-        raise InputError(
-            "with control and a tolerance steps end at samples only, not at stops or where a torque switches in time; "
-            "give a method and dt"
-        )

@@ -14,7 +14,7 @@ import warnings
 import numpy as np
 
 from ..errors import ResultWarning
-from ..kernels.cut import NEAR
+from ..kernels.loops import NEAR
 from ..methods import Method
 from ..physics.fields import Field
 from ..physics.fields.edged import EdgedField
@@ -33,9 +33,12 @@ def can_cut(problem: Problem, method: Method) -> bool:
 
 def cut_at_edges(problem: Problem, method: Method, end: float, digits: int | None = None) -> Problem:
     """Return the problem of a run to an end time, with the edges of its field; the problem itself if there are none."""
-    if problem.field is None or not can_cut(problem, method):
-        return problem
-    field = _with_edges(problem.field, *sorted((problem.t0, end)), digits)
+    return with_edges(problem, end, digits) if can_cut(problem, method) else problem
+
+
+def with_edges(problem: Problem, end: float, digits: int | None = None) -> Problem:
+    """Return the same for steps of which every part is a step by itself."""
+    field = None if problem.field is None else _with_edges(problem.field, *sorted((problem.t0, end)), digits)
     if field is None:
         return problem
     made = copy.copy(problem)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -161,6 +162,11 @@ class LocatedRun(Run):
         """Compute the pieces, all of them or those after `start`."""
         return _Walk(self, start).pieces()
 
+    def state(self, row: np.ndarray) -> Any:
+        """Return the state in a row: attitude, momentum, and what a controller holds."""
+        numbers, sizes = row.tolist(), itertools.accumulate((0, *map(len, self.y)))
+        return tuple(tuple(numbers[a:b]) for a, b in itertools.pairwise(sizes))
+
     def at(self, leg: Leg, sides: np.ndarray) -> Any:
         """Return the kernel data of a leg, on these sides."""
         return placed(self.field, self.system, leg.moment, tuple(sides.tolist()))
@@ -293,7 +299,7 @@ class _Walk:
         before = times < moment
         self.times.append(np.append(times[before][1:], moment))
         self.rows.append(np.concatenate([rows[before][1:], row[None]]))
-        self.t, self.row, self.y = moment, row, (tuple(row[:4].tolist()), tuple(row[4:7].tolist()))
+        self.t, self.row, self.y = moment, row, self.run.state(row)
         self.proposal = self.run.proposal()
         near = moment - self.changed <= SHORT * (self.run.end - self.run.problem.t0)
         self.short, self.changed = self.short + 1 if near else 0, moment

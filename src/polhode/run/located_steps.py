@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import ResultWarning
-from ..kernels.loops import COLUMNS
 from ..methods import Method
 from ..methods.queries import DiscreteGradient
 from ..numbers import floats
@@ -190,7 +189,19 @@ class LocatedSteps:
 
     def between(self, system: Any) -> Callable[..., np.ndarray | None]:
         """Return the dense output on the sides of a system."""
-        return _dense(self.problem, self.method, system)
+        return dense(between_steps(self.problem, self.method), system)
+
+    def across(self, system: Any) -> Callable[..., np.ndarray | None]:
+        """Return the dense output across jumps."""
+        return dense(between_steps(self.whole, self.method), system)
+
+    def row(self, y: Any) -> np.ndarray:
+        """Return a state as a row, without low parts."""
+        return np.array([*y[0], *y[1]])
+
+    def state(self, row: np.ndarray) -> Any:
+        """Return the state in a row."""
+        return beginning(self.method)((tuple(row[:4].tolist()), tuple(row[4:].tolist())))
 
     def parts(self, t: float, row: np.ndarray, end: float) -> tuple[list[Part], np.ndarray] | None:
         """Return the parts of a step from a state at `t`, and the state at its end; None if the motion slides."""
@@ -279,8 +290,8 @@ class LocatedSteps:
 
     def path(self, h: float, count: int) -> Path:
         """Return all states of a run."""
-        rows = np.empty((count + 1, COLUMNS))
-        rows[0] = _row(self.held.y)
+        rows = self.held.buffer(count + 1)
+        rows[0] = self.row(self.held.y)
         self.advance(h, self.problem.t0, 0, count, 1, count, self.held.y, self.held.system, rows[1:])
         return Path(self.problem.t0 + np.arange(count + 1) * h, rows)
 
@@ -290,10 +301,10 @@ class LocatedSteps:
         Return the state, the rows, the residual, whether all steps succeeded, and whether a condition changed. States
         do not depend on `count`: sides follow from the state at the start of a step.
         """
-        row, t = _row(y), t0 + n * h
+        row, t = self.row(y), t0 + n * h
         count = self._without_edge(t, h, count)
         here = self._settled(t, row, self.moments(np.array([t + h / 2])))
-        buffer, filled = np.empty((count, COLUMNS)), 0
+        buffer, filled = self.held.buffer(count), 0
         if here is not None and count:
             new, _, filled, _, _ = self.held.advance(h, t0, n, count, 1, n + count, y, here, buffer)
         before = 0
@@ -306,16 +317,15 @@ class LocatedSteps:
             if before == count:
                 return new, buffer, 0.0, True, False
         if before:
-            y = self.held.advance(h, t0, n, before, 1, n + before, y, here, np.empty((before, COLUMNS)))[0]
+            y = self.held.advance(h, t0, n, before, 1, n + before, y, here, self.held.buffer(before))[0]
         return self._last(h, t0, n + before, y, buffer[:before])
 
     def _last(self, h: float, t0: float, n: int, y: Any, made: np.ndarray) -> tuple[Any, np.ndarray, float, bool, bool]:
         """Make one step in parts, or across a jump, after those of a block."""
-        found = self.parts(t0 + n * h, _row(y), t0 + (n + 1) * h)
+        found = self.parts(t0 + n * h, self.row(y), t0 + (n + 1) * h)
         if found is not None:
-            y = beginning(self.method)((tuple(found[1][:4].tolist()), tuple(found[1][4:].tolist())))
-            return y, np.concatenate([made, found[1][None]]), 0.0, True, True
-        buffer = np.empty((1, COLUMNS))
+            return self.state(found[1]), np.concatenate([made, found[1][None]]), 0.0, True, True
+        buffer = self.held.buffer(1)
         y, _, filled, residual, fine = self.crossing.advance(
             h, t0, n, 1, 1, n + 1, y, self._crossing_system(t0 + (n + 0.5) * h), buffer
         )
@@ -407,8 +417,7 @@ class LocatedSteps:
         """Return rows in steps that cross a jump."""
         found = np.empty((len(times), parts.rows.shape[1]))
         for k, t in enumerate(times):
-            dense = _dense(self.whole, self.method, self._crossing_system(t))
-            row = dense(np.array([t]), parts.times, parts.rows)
+            row = self.across(self._crossing_system(t))(np.array([t]), parts.times, parts.rows)
             if row is None:
                 return None
             found[k] = row[0]
@@ -417,15 +426,10 @@ class LocatedSteps:
     _known: tuple[Any, Parts] | None = None
 
 
-def _dense(problem: Problem, method: Method, system: Any) -> Callable[..., np.ndarray | None]:
-    interpolate = between_steps(problem, method)
+def dense(interpolate: Any, system: Any) -> Callable[..., np.ndarray | None]:
+    """Return the dense output (moments, times, rows) of steps with these kernel data."""
 
     def seen(moments: np.ndarray, starts: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
         return interpolated(interpolate, moments, starts, rows, system, 0)
 
     return seen
-
-
-def _row(y: Any) -> np.ndarray:
-    """Return a state as a row, without low parts."""
-    return np.array([*y[0], *y[1]])

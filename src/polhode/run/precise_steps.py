@@ -19,7 +19,7 @@ from ..methods.families import taylor as lie_taylor
 from ..numbers.precision import guarded
 from ..physics.fields.switches import sharpened
 from ..physics.problem import Problem
-from ..physics.taylor_steps import controlled_taylor_step
+from ..physics.taylor_steps import body, controlled_taylor_step
 from .error_estimate import FINEST, RATIO
 from .integrator import number_type, torque_kernel
 from .schedule import Schedule
@@ -66,7 +66,7 @@ def taylor(problem: Problem, digits: int) -> PreciseStep:
     """Return Taylor steps of any order."""
     most = taylor_order(FINEST * working_eps(digits) / RATIO, most=10**6)
     field, has_principal_rotation = problem.field, problem.body.has_principal_rotation
-    make = functools.partial(controlled_taylor_step, field, has_principal_rotation, number_type(digits), most)
+    make = functools.partial(controlled_taylor_step, body(field, has_principal_rotation), number_type(digits), most)
     order = functools.partial(taylor_order, most=most)
     return PreciseStep(lie_taylor.taylor.__name__, (), make, order, has_proposal=False, digits=digits)
 

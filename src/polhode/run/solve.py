@@ -20,7 +20,7 @@ from ..results.progress import Progress
 from ..results.store import checkpoint, integrity, stored_control, trajectory_store
 from ..results.trajectory import Trajectory, info_of
 from . import control as sampled_control
-from . import control_tangent, control_to_tolerance, with_states
+from . import control_fixed, control_tangent, control_to_tolerance, with_states
 from .cut_steps import can_cut, cut_at_edges, warn_of_edges
 from .dense import Steps, dense_between, dense_of, in_principal_axes
 from .event_search import with_events
@@ -218,9 +218,9 @@ def solve(
         _refuse_between_steps(every, wanted)
     if asked is not None:
         place, each = Place(out, overwrite, resume), 1 if tangent else every
-        sol = sampled_control.solve_fixed(problem, *asked, chosen, dt, t_end, steps, each, progress, wanted, place, law)
-        _warn_of_jumps(problem, chosen, digits, sol, "make the jump a steep slope (tanh)")
-        warn_of_edges(problem, chosen, float(sol.t[-1]), "make the jump a steep slope (tanh)")
+        sol = control_fixed.solve_fixed(problem, *asked, chosen, dt, t_end, steps, each, progress, wanted, place, law)
+        if not can_locate(problem, chosen):
+            _warn_of_jumps(problem, chosen, digits, sol)
         if not tangent:
             return sol
         return Kept.of(every, None, None).applied(control_tangent.with_tangent(problem, *asked, chosen, sol))
@@ -323,11 +323,11 @@ def _check_resume(out: Any, overwrite: bool, resume: bool) -> None:
         raise InputError("give resume or overwrite, not both: a file is either continued or replaced")
 
 
-def _warn_of_jumps(problem: Problem, method: Method, digits: int | None, sol: Trajectory, remedy: str = "") -> None:
+def _warn_of_jumps(problem: Problem, method: Method, digits: int | None, sol: Trajectory) -> None:
     """Say that the steps of a result crossed jumps of its field in the state, if they may have."""
     warn_of_jumps(problem, method, digits, len(sol), lambda: in_principal_axes(
         problem.axes_quaternion, sol.t, sol.quaternion, sol.momentum
-    ), remedy)  # fmt: skip
+    ))  # fmt: skip
 
 
 def _finished(whole: Trajectory, problem: Problem, state: RunState[Problem], located: Any) -> Trajectory:

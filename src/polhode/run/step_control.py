@@ -35,7 +35,7 @@ from ..physics.fields import Field
 from ..physics.fields.states import places
 from ..physics.mixed_precision import controlled_steps_in_mixed_precision
 from ..physics.problem import Problem
-from ..physics.taylor_steps import MOST, controlled_taylor_step, motion_series
+from ..physics.taylor_steps import MOST, body, controlled_taylor_step, motion_series
 from ..symbolic.expression import COMPARISONS, Expr, ordered, symbol
 from .integrator import structure, torque_kernel
 
@@ -173,7 +173,7 @@ def taylor(problem: Problem) -> AdaptiveStep:
         return NS_EXPANSION + NS_TERM * terms * order * (order - 1) / 2
 
     name = lie_taylor.taylor.__name__
-    make = functools.partial(controlled_taylor_step, field, has_principal_rotation, floats.number)
+    make = functools.partial(controlled_taylor_step, body(field, has_principal_rotation), floats.number)
     return AdaptiveStep(name, structure(problem), make, taylor_order, SERIES_STEPS, ns, has_proposal=False)
 
 
@@ -189,7 +189,7 @@ def mixed_taylor(problem: Problem) -> AdaptiveStep:
     return dataclasses.replace(
         in_doubles,
         name=f"{in_doubles.name}, mixed",
-        make=lambda: controlled_steps_in_mixed_precision(field, has_principal_rotation, floats.number),
+        make=lambda: controlled_steps_in_mixed_precision(body(field, has_principal_rotation), floats.number),
     )
 
 

@@ -90,7 +90,7 @@ class Pairs:
 
     def by_state(self, spans: Spans) -> np.ndarray:
         """Return the derivatives (n, 6, 6) by the state at the start of each pair, in principal axes."""
-        return rotation_and_momentum(self._with_state(spans))[..., :STATE]
+        return self._with_state(spans)[:, 1:, 1 : 1 + STATE]
 
     def ends(self, spans: Spans) -> np.ndarray:
         """Return the rows (n, 7) at the ends of the pairs."""
@@ -112,10 +112,8 @@ class Pairs:
         found = np.empty((len(spans.starts), STATE, len(directions)))
         for other, some, width in in_batches(directions):
             data = self._data([directions[i] for i in some], other, width)
-            output = rotation_and_momentum(
-                self._run(spans._replace(rows=turned(spans.rows, other)), data, width, False)
-            )
-            found[:, :, some] = turned_back(output[..., : len(some)], other)
+            output = self._run(spans._replace(rows=turned(spans.rows, other)), data, width, False)
+            found[:, :, some] = turned_back(output[:, 1:, 1 : 1 + len(some)], other)
         return found
 
     def _data(self, directions: list[Direction], other: Any, width: int) -> np.ndarray:
@@ -150,7 +148,10 @@ class Pairs:
             if reached < end:
                 failed.append(reached)
 
-        share_out(work, number, threads=None if number >= MANY else 1)
+        if number >= MANY:
+            share_out(work, number)
+        else:
+            work(0, number)
         if failed:
             raise StepError(
                 f"the step of {self.method.name} from t = {spans.starts[min(failed)]:g} failed with tangents"

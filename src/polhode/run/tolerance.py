@@ -168,11 +168,12 @@ def _in_moderate_units(problem: Problem, end: float, wish: Wish, t_end: float, e
     found = sided or (_with_best_method if wish.method is None else _with_given_method)(legs, wish, t_end)
     if legs.spacing:
         reason, spacing = found.reason, math.ldexp(legs.spacing, exponent)
-        found.reason = lambda: f"{reason()}; {_sampled(spacing)}"
+        found.reason = lambda: f"{reason()}; {sampled_every(spacing)}"
     return found
 
 
-def _sampled(spacing: float) -> str:
+def sampled_every(spacing: float) -> str:
+    """Return the part of a reason that says what steps may miss."""
     return f"the torque was sampled every {spacing:.2g}: name what lasts less than a few of these in stops or max_step"
 
 

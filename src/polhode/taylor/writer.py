@@ -66,8 +66,8 @@ def series(
     return (writer or Writer)(ready, start, [*states, *formulas[len(states) :]], orders).series(parameters)
 
 
-TOGETHER = 18
-"""Sums in one loop: one register for each, and the rest for the factors."""
+TOGETHER = 20
+"""Sums in one loop: one register for each, and the rest for the factors. A top and its variation have 19."""
 
 
 @dataclasses.dataclass

@@ -118,6 +118,11 @@ ON_CARD = {
     "memory": {"control": pid, "every": 3, "params": {"stiffness": GAINS, "integral": 0.1 * np.eye(3)}},
     "wheels": {"control": turning, "params": {"gain": GAINS}},
     "thrusters": {"control": pulsing, "times": [0.25, 0.6, 1.0], "params": {"gain": GAINS}},
+    "jumps in time": {
+        "control": pulsing,
+        "field": ph.fields.thruster(torque=[0.1, 0.0, -0.2], on=[[0.13, 0.41], [0.6, 0.87]]),
+        "every": 2,
+    },
     "principal axes": {"control": pid, "body": ph.Body([1.0, 2.0, 2.5])},
     "failing": {"control": failing, "params": {"gain": 2.0 * GAINS - 1.2}, "every": 1},
 }

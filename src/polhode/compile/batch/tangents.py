@@ -103,8 +103,9 @@ def between_states(
     """The derivatives of one state by another, for many pairs of states, to be compiled.
 
     ``run(starts, ends, parts, rows, data, columns, output, begin, end)`` makes ``parts[k]`` equal steps from
-    ``rows[k]``, the state at ``starts[k]``, to ``ends[k]``, for k from `begin` to `end`; ``output[k]`` gets the value
-    and the tangents of the seven numbers. Each pair begins with the tangents of the state itself if `seeded`, else
+    ``rows[k]``, the state at ``starts[k]``, to ``ends[k]``, for k from `begin` to `end`; the first column of
+    ``output[k]`` gets the seven numbers of the state, and its last six rows their tangents: those of a rotation d in
+    R exp(hat d), and of the momentum. Each pair begins with the tangents of the state itself if `seeded`, else
     with none; `data` has those of moments and parameters as in `loop`. `moment` is the place of a parameter that is
     set to the time in the middle of a pair, or -1. It returns the pair that failed, or `end`.
     """
@@ -129,9 +130,21 @@ def between_states(
             _, _, _, _, fine = advance(h, starts[k], 0, count, count, count, y, system, output[k : k + 1])
             if not fine:
                 return k
+            turn(output[k])
         return end
 
     return run
+
+
+@register_jitable(**numba_target.INNER)
+def turn(numbers: Any) -> None:
+    """Write tangents of a rotation over those of the quaternion, from the second row on: d = 2 Im(q* dq)."""
+    w, x, y, z = 2 * numbers[0, 0], 2 * numbers[1, 0], 2 * numbers[2, 0], 2 * numbers[3, 0]
+    for i in range(1, numbers.shape[1]):
+        a, b, c, d = numbers[0, i], numbers[1, i], numbers[2, i], numbers[3, i]
+        numbers[1, i] = w * b - x * a - y * d + z * c
+        numbers[2, i] = w * c - y * a - z * b + x * d
+        numbers[3, i] = w * d - z * a - x * c + y * b
 
 
 def _state_writer(states: int, store: Callable[..., Any]) -> Callable[..., Any]:

@@ -26,6 +26,7 @@ from ..fields.decorators import template_of
 from ..fields.field import Field
 from ..fields.kernels import formula_kernel
 from ..fields.parameters import checked_value, leaves_of, like
+from ..fields.sides import whole_of
 from ..fields.sums import SumField
 from ..fields.template import STATE_ARGUMENTS, FieldTemplate
 from ..fields.trace import of_formula
@@ -307,6 +308,7 @@ def _tuples(value: Any) -> Any:
 
 def control_in(field: Field | None) -> ControlField | None:
     """The controller in a field, with its parameters numbered as in the field; None if there is none."""
+    field = whole_of(field)
     if isinstance(field, SumField):
         for part, first in field.template.numbered_parts(0):
             if isinstance(part, ControlField):

@@ -12,9 +12,10 @@ from typing import Any
 
 from ...numbers import arrays, floats  # noqa: F401 - arrays: conditions are evaluated at many states at once
 from ...symbolic.expression import COMPARISONS, Expr, lift, ordered, source, symbol
+from .edged import EdgedField
 from .field import Field
 from .kernels import formula_kernel
-from .switches import _depends, _rebuilt, _with_moving_states
+from .switches import PiecewiseField, _depends, _rebuilt, _with_moving_states
 from .trace import Trace, of_formula, once_for_formula
 
 LOCATED = ("lt", "le", "abs")
@@ -29,7 +30,7 @@ assert set(COMPARISONS) <= {*LOCATED, *OTHERS}
 @once_for_formula
 def conditions_of(field: Field) -> list[Expr]:
     """Comparisons and absolute values in the torque that depend on the state; none if some jump cannot be located."""
-    if field.states:
+    if field.states and field.coupled[1]:
         return []
     nodes = ordered(field.graph[0])
     moving = _depends(nodes, "Rwm")
@@ -73,6 +74,11 @@ class SidedField(Field):
     def __reduce__(self) -> Any:
         """Sent as the whole field."""
         return SidedField, (self.whole,)
+
+    @property
+    def states(self) -> dict[str, Any]:
+        """Those of the field: what a controller holds."""
+        return self.whole.states
 
     def find_trace(self) -> Trace:
         """That of the field's formula on one side."""
@@ -133,6 +139,13 @@ class SidedField(Field):
     def gaps(self, t: Any, R: Any, omega: Any, parameters: Sequence[Any]) -> Any:
         """A function for each condition that is zero where it changes, and smooth on one side of the others."""
         return self._gaps(t, R, omega, parameters)
+
+
+def whole_of(field: Field | None) -> Field | None:
+    """The field of which this is the formula between edges or on one side; any other field as it is."""
+    while isinstance(field, EdgedField | PiecewiseField | SidedField):
+        field = field.whole
+    return field
 
 
 def _side(field: Field, k: int) -> Expr:

@@ -371,8 +371,9 @@ def to_tolerance(
     if batch.field is None:
         chosen = jacobi
     else:
-        chosen = verner87 if by_itself else adaptive_method(batch.field, given, device, tangent)
-    model = model_problem(batch, chosen, t0)
+        chosen = verner87 if by_itself else adaptive_method(batch.field, given, device, tangent, tol is not None)
+    has_states = batch.field is not None and bool(batch.field.states)
+    model = model_problem(batch, verner87 if has_states else chosen, t0)
     if tangent:
         check_tangent(model, chosen)
     if by_itself:

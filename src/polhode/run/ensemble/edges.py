@@ -10,7 +10,7 @@ import numpy as np
 from ...physics.fields.edged import EXTRA
 from ...physics.fields.switches import switch_parameters
 from .. import control
-from ..cut_steps import cut_at_edges
+from ..cut_steps import cut_at_edges, with_edges
 
 if TYPE_CHECKING:
     from .task import Task
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
 def cut(task: Task) -> Task:
     """Return the task that the loops run, with the edges of its field as data; the task itself if there are none."""
-    if task.tolerance is not None or control.is_controlled(task.model) or not same_edges(task):
+    if task.tolerance is not None or not same_edges(task):
         return task
-    model = cut_at_edges(task.model, task.method, task.t0 + task.count * float(task.batch.dt[0]))
+    end = task.t0 + task.count * float(task.batch.dt[0])
+    held = control.is_controlled(task.model)  # such steps are complete in themselves, for every method
+    model = with_edges(task.model, end) if held else cut_at_edges(task.model, task.method, end)
     if model is task.model:
         return task
     values = task.batch.values

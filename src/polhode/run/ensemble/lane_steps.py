@@ -27,8 +27,13 @@ from ...methods.adaptive.verner87 import verner87
 from ...methods.families.taylor import taylor
 from ...numbers import floats
 from ...physics.fields import Field
+from ...physics.fields.variation import VariationField
+from ...physics.mixed_precision import controlled_steps_in_mixed_precision
 from ...physics.problem import Problem
 from ...physics.taylor_steps import motion_series
+from ...physics.varied_steps import COARSE, growing_variation
+from ...physics.varied_steps import HIGH as HIGH_RULE
+from ...physics.varied_steps import LOW as LOW_RULE
 from .. import with_states
 from ..integrator import structure, torque_kernel
 from ..step_control import MANY_SERIES, has_series, mixed_orders, mixed_taylor, taylor_order, torque_flops
@@ -48,6 +53,9 @@ class LaneSteps:
 
 def lane_steps(problem: Problem, method: Method, tolerance: float) -> LaneSteps:
     """Return the kernels of a method for a tolerance of one step."""
+    if method.estimated is None and isinstance(problem.field, VariationField):
+        return _varied_taylor(problem, problem.field, tolerance, int(method.order))
+
     if method.estimated is None:
         series = mixed_taylor(problem)
         return LaneSteps((series.name, *series.structure), series.make, mixed_orders(tolerance, int(method.order)))
@@ -66,6 +74,18 @@ def lane_steps(problem: Problem, method: Method, tolerance: float) -> LaneSteps:
 
     angle = first_angle(int(method.order), tolerance)
     return LaneSteps((method.name, *structure(problem, method)), make, angle)
+
+
+def _varied_taylor(problem: Problem, field: VariationField, tolerance: float, order: int) -> LaneSteps:
+    """Return Taylor steps of a body with a variation beside it."""
+    nodes = LOW_RULE if tolerance >= COARSE else HIGH_RULE
+
+    def make() -> tuple[Callable[..., Any], ...]:
+        kind = growing_variation(field, problem.body.has_principal_rotation, nodes)
+        return controlled_steps_in_mixed_precision(kind, floats.number)
+
+    key = "varied taylor", nodes, *with_states.structure(problem)
+    return LaneSteps(key, make, mixed_orders(tolerance, order))
 
 
 # --- the choice -------------------------------------------------------------------------------------
@@ -92,11 +112,24 @@ ON_CARD = 3e-5
 fit into registers."""
 
 
-def adaptive_method(field: Field, tolerance: float, device: str = "cpu", tangent: bool = False) -> Method:
+WITH_VARIATION = 1e-6
+"""Pairs with larger tolerances are cheaper with a variation too, but let its length grow without bounds."""
+
+
+def adaptive_method(
+    field: Field, tolerance: float, device: str = "cpu", tangent: bool = False, estimated: bool = False
+) -> Method:
     """Return the method with the least work on a device for a tolerance of one step.
 
-    With a tangent it is a pair: the steps of the result and those on dual numbers are then the same.
+    With a tangent it is a pair: the steps of the result and those on dual numbers are then the same. With a variation
+    it is that of the field without it for at most `WITH_VARIATION`, or a pair if errors at the end are to be estimated:
+    Taylor steps do not control the error of MEGNO.
     """
+    if isinstance(field, VariationField):
+        base = field.template.base
+        assert base is not None
+        alone = adaptive_method(base, min(tolerance, WITH_VARIATION), device, tangent=estimated)
+        return verner87 if alone.estimated else taylor(taylor_order(tolerance))
     if not has_series(field):
         return verner87
     if device == "cuda" or tangent:

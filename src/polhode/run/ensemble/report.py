@@ -59,7 +59,7 @@ def shortcomings(task: Task, many: Ensemble, tol: float | None = None) -> Iterat
 
 def _crossed_edges(task: Task) -> np.ndarray:
     """Return the edges in time of the first field that equal steps cross; pulses of a controller are no such edges."""
-    cut = can_cut(task.model, task.method) and not control.is_controlled(task.model)
+    cut = control.is_controlled(task.model) or can_cut(task.model, task.method)
     if task.tolerance is not None or task.one_by_one or (cut and same_edges(task)):
         return np.empty(0)
     end = task.t0 + task.count * float(task.batch.dt[0])

@@ -22,7 +22,7 @@ from ...physics.observers.statistics import Watch
 from ...physics.problem import Problem
 from ...results.ensemble import Ensemble
 from ...results.trajectory import Trajectory
-from .. import control, with_states
+from .. import control, control_fixed, with_states
 from ..dense import Steps, dense_between
 from ..integrator import keeping, with_first_states
 from ..located_steps import LocatedSteps, can_locate
@@ -182,7 +182,7 @@ class Task:
         if not kept or self.tolerance is not None or self.method.has_own_time or self.method.noise is not None:
             return None
         if control.is_controlled(self.model):
-            return lambda t: control.dense_of(self.problem(i), self.method, sol)(t)
+            return lambda t: control_fixed.dense_of(self.problem(i), self.method, sol)(t)
         if with_states.has_states(self.model):
             return lambda t: with_states.dense_of(self.problem(i), sol)(t)
         return lambda t: dense_between(self.problem(i), self.steps(i, sol), sol)(t)
@@ -220,7 +220,7 @@ def _to_accuracy(task: Task, tol: float, threads: int | None = None) -> Ensemble
         nonlocal highest
         batch = task.batch if len(chosen) == task.batch.number else task.batch.some(chosen)
         longest = None if task.longest is None else task.longest[chosen if len(task.longest) > 1 else [0]]
-        method = adaptive_method(field, step_tol, task.device, task.tangent)
+        method = adaptive_method(field, step_tol, task.device, task.tangent, estimated=True)
         highest = max(highest, method, key=lambda method: method.order)
         part = dataclasses.replace(task, batch=batch, method=method, tolerance=step_tol, longest=longest, wanted=None)
         found = part.found()

@@ -1,0 +1,206 @@
+"""Runs with equal steps under sampled-data control, between the samples and at them."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..kernels.loops import COLUMNS, interpolating, one_step
+from ..kernels.sampled import sampling
+from ..methods import Method
+from ..numbers import floats
+from ..physics.control.controller import Controller
+from ..physics.observers.event import Event
+from ..physics.problem import Problem
+from ..results.progress import Progress
+from ..results.store import checkpoint, stored_control
+from ..results.trajectory import Trajectory, info_of
+from .control import Loop, check_body, check_method, check_period, sampling_of, with_controller
+from .control_in_python import InPython
+from .cut_steps import with_edges
+from .dense import dense_between
+from .event_search import with_events
+from .failures import explain_in
+from .fixed_step import RunState, solved
+from .growing_file import Place
+from .integrator import Engine, check_compiled, check_fit
+from .located_steps import LocatedSteps, can_locate, dense
+from .step_control import compiled
+from .step_count import number_of_steps
+
+
+@dataclasses.dataclass
+class Steps:
+    """Equal steps with a controller; between two of them a row holds what acts from its time on."""
+
+    loop: Loop
+
+    def engine(self, sample: InPython) -> Engine:
+        """Return the loop over steps and samples: compiled if the controller is a formula."""
+        loop = self.loop
+        if not loop.is_formula:
+            return _sampled(_between_samples(loop), loop, sample)
+        return _begun(_engine(
+            lambda: sampling(loop.between_samples(), loop.sample(), loop.space, loop.steps_per_sample()), loop,
+            "sampled loop", *loop.sampled_structure,
+        ), loop, sample)  # fmt: skip
+
+    def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
+        """Return rows at any times within the run."""
+        return dense(_interpolate(self.loop), self.loop.problem.kernel_data(floats.number)[1])(times, path_times, rows)
+
+    @property
+    def problem(self) -> Problem:
+        """The problem with the field that the steps see."""
+        return self.loop.problem
+
+    def warn(self, count: int) -> None:
+        """Say nothing: all of the steps are as they should be."""
+
+
+class LocatedControl(LocatedSteps):
+    """The same in a field that jumps with the state: between two samples, steps are located as without a controller.
+
+    The commands are held there, so that they are no conditions.
+    """
+
+    @functools.cached_property
+    def loop(self) -> Loop:
+        """The parts of the loop on one side of every condition."""
+        return Loop(self.problem, self.method)
+
+    @functools.cached_property
+    def _crossing_loop(self) -> Loop:
+        return Loop(with_edges(self.whole, float(self.edges[-1])), self.method)
+
+    @functools.cached_property
+    def held(self) -> Engine:
+        """The loop between samples, on one side of every condition."""
+        return _between_samples(self.loop)
+
+    @functools.cached_property
+    def crossing(self) -> Engine:
+        """The loop between samples that crosses jumps."""
+        return _between_samples(self._crossing_loop)
+
+    def engine(self, sample: InPython) -> Engine:  # type: ignore[override]  # what is sampled is a part of the run
+        """Return the loop over steps and samples."""
+        return _sampled(dataclasses.replace(self.held, advance=self.advance), self.loop, sample)
+
+    def between(self, system: Any) -> Callable[..., np.ndarray | None]:
+        """Return the dense output on the sides of a system."""
+        return dense(_interpolate(self.loop), system)
+
+    def across(self, system: Any) -> Callable[..., np.ndarray | None]:
+        """Return the dense output across jumps."""
+        return dense(_interpolate(self._crossing_loop), system)
+
+    def row(self, y: Any) -> np.ndarray:
+        """Return a state as a row."""
+        return np.array([*y[0], *y[1], *y[2]])
+
+    def state(self, row: np.ndarray) -> Any:
+        """Return the state in a row."""
+        numbers = row.tolist()
+        return tuple(numbers[:4]), tuple(numbers[4:COLUMNS]), tuple(numbers[COLUMNS:])
+
+    def warn(self, count: int) -> None:
+        """Say how many of the steps of a run crossed a jump."""
+        self.warn_of_sliding(count)
+
+
+def steps_of(problem: Problem, method: Method, end: float, located: bool) -> Steps | LocatedControl:
+    """Return the steps of a run to an end time; `located` says that they end at jumps of the field in the state."""
+    if located:
+        return LocatedControl.until(end, problem, method)  # type: ignore[return-value]  # of this class
+    return Steps(Loop(with_edges(problem, end), method))
+
+
+def _engine(make: Callable[[], Any], loop: Loop, *shortcut: Any) -> Engine:
+    """Return the engine of a compiled loop on (q, m, z)."""
+    from ..compile.program import program
+
+    made, (y, system) = program(make, *shortcut), loop.problem.kernel_data(floats.number)
+    columns = COLUMNS + len(y[2])
+    return Engine(made.run, y, system, float, lambda n: np.empty((n, columns)), made.is_warm, None)
+
+
+def _between_samples(loop: Loop) -> Engine:
+    """Return the loop between two samples."""
+    return _engine(loop.between_samples, loop, "loop between samples", *loop.structure)
+
+
+def _sampled(engine: Engine, loop: Loop, sample: InPython) -> Engine:
+    """Return a loop between samples with samples in plain Python."""
+    advance = sampling(engine.advance, sample, loop.space, loop.steps_per_sample())
+    return _begun(dataclasses.replace(engine, advance=advance), loop, sample)
+
+
+def _begun(engine: Engine, loop: Loop, sample: InPython) -> Engine:
+    """Return a loop with the state after the first sample."""
+    t0, (q, m, z) = loop.problem.t0, engine.y
+    return dataclasses.replace(engine, y=(q, m, sample.numbers(t0, (q, m, z), f"at the start (t = {t0:g})")))
+
+
+def _interpolate(loop: Loop) -> Any:
+    """Return the compiled dense output between steps."""
+
+    def make() -> Any:
+        return interpolating(one_step(loop.step(), loop.torque()), loop.space)
+
+    return compiled(make, "interpolate under control", *loop.structure)
+
+
+# --- runs -------------------------------------------------------------------------------------------
+
+
+def solve_fixed(
+    problem: Problem, control: Controller, period: float, method: Method, dt: float, t_end: Any, steps: Any,
+    every: int, progress: Any, events: Sequence[Event], place: Place, law: dict[str, Any],
+) -> Trajectory:  # fmt: skip
+    """Integrate a problem under control, with equal steps; `law` is the `run_spec` of the controller, for a file."""
+    check_body(problem.body.linear_axis is not None)
+    check_compiled(problem, "control", "write the torque as a formula")
+    inner = with_controller(problem, control, period)
+    per, count = check_period(period, dt), number_of_steps(problem, dt, t_end, steps)
+    check_fit(check_method(method), inner)
+    sample = InPython(inner)
+    equal = steps_of(inner, method, problem.t0 + count * dt, can_locate(problem, method))
+    state = RunState(equal.engine(sample), equal.problem, dt, count, every, method=method)
+    bar = Progress(progress, method.name, count)
+    kept = place.recorder(
+        inner, state, info_of(inner, method=method.name, dt=dt, every=every),
+        lambda: checkpoint.run_spec(problem, method, dt=dt, every=every, digits=None, **law),
+        lambda: stored_control.attribute(sampling_of(inner, period)),
+    )  # fmt: skip
+
+    def reason(run: RunState[Problem]) -> str:
+        if not sample.fault and run.done and run.done % per == 0:
+            sample(run.t, run.y, run.run.system)
+        return sample.fault or explain_in(
+            run, lambda t: problem.check_field(t, *problem.user_axes(*run.y[:2]), "there")
+        )
+
+    if isinstance(kept, Trajectory):
+        bar.note(f"{place.out} is complete; nothing is changed")
+        sol = kept
+    else:
+        sol = solved(state, kept, bar, reason)
+    if every == 1:
+        sol.dense = dense_between(inner, equal, sol)
+    equal.warn(count)
+    if events:
+        sol = with_events(inner, equal, sol, events)
+        sol.stored, sol._problem = dict(sol.stored), None  # the problem without the controller is another one
+    if place.out is None:
+        sol.control = sampling_of(inner, period).samples(sol.t, sol.states)
+    return sol
+
+
+def dense_of(problem: Problem, method: Method, sol: Trajectory, located: bool = False) -> Callable[[Any], Any]:
+    """Return the dense output of a run with equal steps, all of them kept, of a problem that contains a controller."""
+    return dense_between(problem, steps_of(problem, method, float(sol.t[-1]), located), sol)
