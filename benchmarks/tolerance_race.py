@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from race import cases, report
 from race.cases import TARGETS, Case
-from race.contenders import OURS, RIVALS, Contender
+from race.contenders import ENSEMBLE, OURS, RIVALS, Contender
 
 import polhode as ph
 from polhode.analysis import bench
@@ -47,7 +47,8 @@ import json, sys, time
 sys.path[:0] = json.loads(sys.argv[1])
 from race import cases, contenders
 case = next(case for case in cases.cases() if case.name == "heavy_top")
-contender = next(c for c in (*contenders.OURS, *contenders.RIVALS) if c.name == sys.argv[2])
+entrants = *contenders.OURS, contenders.ENSEMBLE, *contenders.RIVALS
+contender = next(c for c in entrants if c.name == sys.argv[2])
 start = case.starts(1, 9)[0]
 start = contender.start(case, start)
 began = time.process_time()
@@ -171,7 +172,7 @@ def main() -> None:
     contenders = (*OURS, *(c for c in RIVALS if c.name not in absent))
     chosen = [case for case in cases.cases() if options.cases is None or case.name in options.cases]
     rows = [row for case in chosen for row in raced(case, contenders, options.quick, options.rounds)]
-    first = {c.name: first_call(c) for c in contenders}
+    first = {c.name: first_call(c) for c in (*OURS, ENSEMBLE, *contenders[len(OURS) :])}
     head = ["case", "error", *(c.name for c in contenders), *(f"best other / {c.name}" for c in OURS)]
     parts = {
         "race": report.markdown(head, [_cells(row, contenders) for row in rows]),

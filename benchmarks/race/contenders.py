@@ -69,11 +69,29 @@ def propagate(name: str) -> Callable[[Case], Prepared]:
     return prepared
 
 
+def ensemble(case: Case) -> Prepared:
+    """`ph.ensemble` with many copies of a state, from a quaternion and a momentum to the quaternion of the first."""
+
+    def prepare(tol: float) -> Callable[[Any], Any]:
+        def call(start: Any) -> Any:
+            q, m = (np.tile(part, (BODIES, 1)) for part in start)
+            found = ph.ensemble(case.problem.body, q, m, field=case.problem.field, t_end=case.end, step_tol=tol)
+            return found.quaternion[-1, 0]
+
+        return call
+
+    return {"": prepare}
+
+
+BODIES = 1024
 TOLERANCES = ("step_tol", "tol")
 OURS = (
     *(Contender(f"propagator, {x}", ("polhode",), propagate(x), Case.quaternion_and_momentum) for x in TOLERANCES),
     *(Contender(f"solve, {x}", ("polhode",), solve(x), Case.started) for x in TOLERANCES),
 )
+ENSEMBLE = Contender("ensemble, step_tol", ("polhode",), ensemble, Case.quaternion_and_momentum)
+"""Only its first call is timed here."""
+
 RIVALS = (
     Contender("heyoka", ("heyoka",), compiled_rivals.heyoka),
     Contender("CyRK", ("numba", "CyRK"), compiled_rivals.cyrk),

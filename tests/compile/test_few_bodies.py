@@ -1,5 +1,7 @@
 """Layout of a few bodies by NumPy: the bits of the compiled conversion."""
 
+import collections
+
 import numpy as np
 import pytest
 
@@ -24,6 +26,7 @@ def described(axes, several=True):
 @pytest.fixture
 def compiled(monkeypatch):
     monkeypatch.setattr(layout, "FEW", 0)
+    monkeypatch.setattr(layout, "MANY", 0)
 
 
 @pytest.mark.usefixtures("compiled")
@@ -43,6 +46,23 @@ def test_the_bits_are_those_of_compiled_code(axes, several):
         layout.hand_all_over(given, order, rows.copy(), first, NUMBER, found[0])
         for one, other in zip(*found, strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+def test_a_conversion_is_compiled_only_for_many_bodies(monkeypatch):
+    """NumPy converts the bodies of the first calls: for them it takes less time than compiling."""
+    monkeypatch.setattr(layout, "CONVERTED", collections.Counter())
+
+    def found(number):
+        return layout.compiled_if_worthwhile(lambda: lambda x: x + 1.25, number, "a conversion for this test")
+
+    for _ in range(1 + layout.MANY // layout.FEW):
+        assert found(layout.FEW) is None
+    assert found(layout.MANY) is None
+    run = found(layout.FEW + 1)
+    assert run(1.0) == 2.25
+    layout.CONVERTED.clear()
+    assert found(layout.FEW + 1) is run, "what is compiled already is used"
+    assert found(layout.FEW) is None
 
 
 @pytest.mark.usefixtures("compiled")

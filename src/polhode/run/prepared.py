@@ -154,8 +154,14 @@ class Direction:
     def _stepped(self, y: Any, m: Any, t: float, end: float, turn: float) -> Found | None:
         """Run with an error of each step."""
         loop = self.choice(turn)[3]
-        state, steps, _, _, _, finished, _ = self.run(loop, y, t, end, math.inf)
-        return (state, steps, loop.label, None) if finished else None
+        buffer, (new, now, proposal, largest, turned, count, lost, fine) = self._begun(loop, y, t, end, math.inf)
+        self.spare.append(buffer)
+        if now >= end:
+            return new, count, loop.label, None
+        new, count, _, _, _, finished, _ = self._onwards(
+            loop, new, now, end, math.inf, proposal, largest, turned, 0.0, count, lost, fine
+        )
+        return (new, count, loop.label, None) if finished else None
 
     def _compared(self, y: Any, m: Any, t: float, end: float, turn: float) -> Found | None:
         """Run with an error at the end; None also if the first kind of step does not reach it."""
@@ -171,19 +177,21 @@ class Direction:
         Return the state at the end, the number of steps, the largest |momentum| before the end, the rotation angle, the
         longest step, whether the run finished, and whether it crawled.
         """
-        advance, order, angle, tol, _, _ = loop
-        try:
-            buffer = self.spare.pop()
-        except IndexError:  # other threads use all of them
-            buffer = np.empty(FIRST_ROWS), np.empty((FIRST_ROWS, COLUMNS))
-        new, now, proposal, largest, turned, count, lost, fine = advance(
-            t, end, end, at_most, -angle or end - t, y, self.system, tol, 0.0, order, *buffer
-        )
+        buffer, (new, now, proposal, largest, turned, count, lost, fine) = self._begun(loop, y, t, end, at_most)
         longest = self.longest_step(t, buffer[0], count)
         self.spare.append(buffer)
         if now >= end:
             return new, count, largest, turned, longest, True, False
         return self._onwards(loop, new, now, end, at_most, proposal, largest, turned, longest, count, lost, fine)
+
+    def _begun(self, loop: Loop, y: Any, t: float, end: float, at_most: float) -> Any:
+        """Begin a run: return the buffer of its first piece, which no other thread uses, and what the loop returns."""
+        advance, order, angle, tol, _, _ = loop
+        try:
+            buffer = self.spare.pop()
+        except IndexError:
+            buffer = np.empty(FIRST_ROWS), np.empty((FIRST_ROWS, COLUMNS))
+        return buffer, advance(t, end, end, at_most, -angle or end - t, y, self.system, tol, 0.0, order, *buffer)
 
     def _onwards(
         self, loop: Loop, y: Any, t: float, end: float, at_most: float, proposal: float, largest: float, turned: float,

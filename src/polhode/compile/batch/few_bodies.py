@@ -1,4 +1,4 @@
-"""The conversions of `layout` by NumPy, for a few bodies: the same kernels and the same bits, without compilation.
+"""The conversions of `layout` by NumPy, for a few bodies and first calls: the same bits, without compilation.
 
 A first call would otherwise compile three programs that depend on the layout alone.
 """

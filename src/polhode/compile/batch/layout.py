@@ -8,7 +8,8 @@ one column per body, in principal axes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import collections
+from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,8 +28,14 @@ from ..threads import share_evenly
 from . import few_bodies
 from .places import ATTITUDE, AXES, DT, INERTIA, INVERSE, MOMENTS, MOMENTUM, PARAMETERS, STATE, STEPS, VALUES
 
-FEW = 1024
-"""Most bodies that NumPy converts: nothing is compiled for them, and the bits are the same."""
+FEW, MANY = 1024, 1 << 18
+"""Most bodies that NumPy always converts, and that it converts before a conversion is compiled; the bits are the same.
+
+NumPy takes 0.2 microseconds for a body, the compiled conversions a tenth of it after two seconds of compiling.
+"""
+
+CONVERTED: collections.Counter[Hashable] = collections.Counter()
+"""Number of bodies that NumPy has converted in this process, for each conversion."""
 
 LEAST = 512
 """Fewest groups of lanes for a thread in a pass over all bodies: they take about 0.1 ms."""
@@ -84,6 +91,18 @@ def one_by_one(function: Callable[..., Any], *widths: int) -> Callable[..., Any]
     made = compiled(*source("straight", ", ".join(names), unpack, function(*symbols)), floats.number)
     NO_FMA.add(made)
     return made
+
+
+def compiled_if_worthwhile(make: Callable[[], Any], number: int, *shortcut: Hashable) -> Any:
+    """The compiled conversion of some bodies; None if it would have to be compiled and NumPy is sooner done."""
+    if number <= FEW:
+        return None
+    made = program(make, *shortcut)
+    if not made.is_warm:
+        CONVERTED[shortcut] += number
+        if CONVERTED[shortcut] <= MANY:
+            return None
+    return made.run
 
 
 def padded(number: int) -> int:
@@ -240,11 +259,11 @@ def _laying_out(size: Sizes) -> Callable[..., Any]:
 
 def lay_out(given: tuple[np.ndarray, ...], order: np.ndarray, number: int, data: np.ndarray, first: int = 0) -> None:
     """Fill `data`, whose width is a multiple of LANES, with the bodies from position `first`."""
-    if data.shape[1] <= FEW:
+    size = sizes(given)
+    run = compiled_if_worthwhile(lambda: _laying_out(size), data.shape[1], "lay out", size)
+    if run is None:
         few_bodies.lay_out(given, order, number, data, first)
         return
-    size = sizes(given)
-    run = program(lambda: _laying_out(size), "lay out", size).run
     groups = data.shape[1] // LANES
     share_evenly(lambda begin, end: run(given, order, number, data, first, begin, end), groups, LEAST)
 
@@ -279,11 +298,11 @@ def hand_all_over(
     given: tuple[np.ndarray, ...], order: np.ndarray, rows: np.ndarray, first: int, last: int, found: Any
 ) -> None:
     """Copy the output states of the bodies at positions `first` to `last` to the result arrays."""
-    if rows.shape[2] <= FEW:
+    size = sizes(given)
+    run = compiled_if_worthwhile(lambda: _handing_over(size), rows.shape[2], "hand over", size)
+    if run is None:
         few_bodies.hand_all_over(given, order, rows, first, last, found)
         return
-    size = sizes(given)
-    run = program(lambda: _handing_over(size), "hand over", size).run
     groups = rows.shape[2] // LANES
     share_evenly(lambda begin, end: run(given, order, rows, first, last, *found, begin, end), groups, LEAST)
 
@@ -314,10 +333,11 @@ def _checking(holds: Callable[..., Any], width: int, change: Callable[..., Any])
 
 def changed(holds: Callable[..., Any], change: Callable[..., Any], array: np.ndarray) -> np.ndarray | None:
     """Apply a kernel of three or four numbers to every row if a condition holds for all rows; else return None."""
-    if len(array) <= FEW:
+    width, fine = array.shape[1], list[bool]()
+    run = compiled_if_worthwhile(lambda: _checking(holds, width, change), len(array), "look", holds, width, change)
+    if run is None:
         return few_bodies.changed(holds, change, array)
-    width, fine, out = array.shape[1], list[bool](), np.empty(array.shape)
-    run = program(lambda: _checking(holds, width, change), "look", holds, width, change).run
+    out = np.empty(array.shape)
     given = np.require(array, float, ("C", "W"))
     groups = padded(len(array)) // LANES
     share_evenly(lambda begin, end: fine.append(run(given, EVERYBODY, out, begin, end)), groups, LEAST)
