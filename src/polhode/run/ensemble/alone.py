@@ -18,6 +18,7 @@ from ...results import convert
 from ...results.ensemble import Ensemble
 from ..schedule import Bounds
 from ..step_control import has_series, is_smooth
+from .one_by_one import TangentsOfRuns
 
 if TYPE_CHECKING:
     from .task import Task
@@ -45,14 +46,29 @@ def run(task: Task) -> Ensemble:
     watch, batch = Stopwatch(), task.batch
     motions = [_motion(task, task.problem(i)) for i in range(batch.number)]
     assert task.stops is not None
+    times = np.append(task.t0, task.stops)
     return Ensemble(
-        np.append(task.t0, task.stops), np.stack([x.quaternion for x in motions], 1),
+        times, np.stack([x.quaternion for x in motions], 1),
         np.stack([x.momentum for x in motions], 1), np.broadcast_to(batch.moments, (batch.number, 3)),
         np.array([x.failed for x in motions]), motions[0].method, watch.seconds,
         steps=np.array([x.steps for x in motions]), bodies=batch.bodies, tol=task.tol,
         error_estimate=None if task.tol is None else np.array([x.error for x in motions]),
-        compile_seconds=watch.compile_seconds,
+        compile_seconds=watch.compile_seconds, tangent=_tangents(task, times) if task.tangent else None,
     )  # fmt: skip
+
+
+def _tangents(task: Task, times: np.ndarray) -> TangentsOfRuns:
+    """Return the derivatives along the runs of all bodies."""
+    from ..solve import solve
+
+    how: dict[str, Any] = {"step_tol": task.step_tol} if task.tol is None else {"tol": task.tol}
+    longest = None if task.longest is None else float(task.longest[0])
+    found = []
+    for i in range(task.batch.number):
+        sol = solve(task.problem(i), **how, t_end=float(times[-1]), max_step=longest, tangent=True)
+        assert sol.tangent is not None
+        found.append(sol.tangent.at(times))
+    return TangentsOfRuns(times, found)
 
 
 def _motion(task: Task, problem: Problem) -> _Motion:

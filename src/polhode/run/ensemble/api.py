@@ -375,7 +375,7 @@ def to_tolerance(
     has_states = batch.field is not None and bool(batch.field.states)
     model = model_problem(batch, verner87 if has_states else chosen, t0)
     if tangent:
-        check_tangent(model, chosen)
+        check_tangent(model, chosen, located=by_itself)
     if by_itself:
         longest = None if max_step is None else np.array([positive("max_step", max_step)])
     else:
