@@ -32,6 +32,7 @@ from .control import Loop, full_names, sampling_of, with_controller
 from .cut_steps import with_edges
 from .dense import Dense, path_of
 from .directions import Direction, by_name, directions_of, seeds, table, varied_parameters
+from .moving_edges import warn_of_fixed_edges
 from .tangent import Tangent, check_tangent
 from .tangent_steps import Pairs, in_batches, rotation_and_momentum, turned, turned_back
 
@@ -136,6 +137,7 @@ class ControlledTangent(Tangent):
     def params(self) -> dict[str, np.ndarray]:
         """Derivatives by the parameters of field and controller, by name."""
         problem, varied = self._pairs.problem, varied_parameters(self._pairs.problem)
+        warn_of_fixed_edges(problem, "steps under control cross them")
         given = self._by_data("params")
         found = np.zeros((*given.shape[:-1], len(varied)))
         found[..., [varied.index(d.parameter) for d in self._directions("params")]] = given

@@ -19,10 +19,11 @@ from ..numbers.dual import Dual, plain
 from ..physics.observers.observable import Observable
 from ..physics.problem import Problem
 from ..physics.validate import positive
-from .cut_steps import cut_at_edges
+from .cut_steps import can_cut, cut_at_edges
 from .directions import Direction, by_name, directions_of, seeds, table, to_tensor, varied_parameters
 from .integrator import beginning, check_fit, check_formula, state_space, step_kernel, structure, torque_kernel
 from .located_steps import can_locate
+from .moving_edges import moving_edges
 from .noise import without_noise
 from .solve import solve
 from .step_count import number_of_steps
@@ -118,10 +119,13 @@ def gradient(
     observable.check(problem.t0, R, omega, problem.momentum, f"at the start (t = {problem.t0:g})")
     wanted = {name: directions_of(name, problem) for name in names}
     directions = [direction for some in wanted.values() for direction in some]
-    if can_locate(problem, chosen):
+    end = problem.t0 + count * dt
+    if can_locate(problem, chosen) or (
+        can_cut(problem, chosen) and moving_edges(problem, directions, problem.t0, end) is not None
+    ):
         run: Run = LocatedRun(problem, chosen, dt, count)
     else:
-        run = Run(cut_at_edges(problem, chosen, problem.t0 + count * dt), chosen, dt, count)
+        run = Run(cut_at_edges(problem, chosen, end), chosen, dt, count)
     value, tangents = run.differentiated(observable, directions)
     return _sorted_out(value, tangents, wanted, observable.shape, problem)
 
@@ -231,7 +235,7 @@ class Run:
 
 @dataclasses.dataclass(frozen=True)
 class LocatedRun(Run):
-    """The same where the field jumps with the state: tangents pass through the jumps (`run/saltation.py`)."""
+    """The same where the field jumps: tangents pass through the jumps (`run/saltation.py`, `run/moving_edges.py`)."""
 
     @functools.cached_property
     def tangent(self) -> Tangent:

@@ -33,6 +33,7 @@ from .dense import Dense, path_of
 from .directions import Direction, by_name, directions_of, seeds, to_tensor, varied_parameters
 from .integrator import check_formula
 from .located import is_located
+from .moving_edges import inside, jumps_of, moving_edges
 from .noise import without_chain, without_noise
 from .saltation import Switching
 from .tangent_steps import Pairs, Spans, rotation_and_momentum, turned, turned_back
@@ -231,10 +232,26 @@ class Tangent(Derivatives):
 
     def _by_data_over_steps(self, directions: list[Direction]) -> np.ndarray:
         """Return the derivatives by inertia or parameters over neighbouring states, with the jumps at their ends."""
-        steps = self._pairs.by_data(self._all(), directions)
+        spans = self._all()
+        steps = self._pairs.by_data(spans, directions)
         if self._switching is not None:
             self._switching.crossings.pass_on(steps, by_data=self._switching.by_data(directions))
+        self._move_edges(steps, spans, directions)
         return steps
+
+    def _move_edges(self, steps: np.ndarray, spans: Spans, directions: list[Direction]) -> None:
+        """Add what parameters that move jumps in time do, to the derivatives (n, 6, directions) over spans."""
+        problem, (t0, end) = self._pairs.problem, self._path_t[[0, -1]].tolist()
+        moving = moving_edges(problem, directions, t0, end)
+        if moving is None:
+            return
+        which, at, left = inside(moving, spans.starts, spans.ends)
+        edges, here = moving.times[which], spans.some(at)
+        rows = self._pairs.ends(here._replace(ends=edges, parts=self._parts(edges - here.starts)))
+        jumps = jumps_of(problem, moving.some(which), rows, directions)
+        ahead = here._replace(starts=edges, rows=rows, parts=self._parts(here.ends - edges)).some(left)
+        jumps[left] = self._pairs.by_state(ahead) @ jumps[left]
+        np.add.at(steps, at, jumps)
 
     def _initial(self, directions: list[Direction]) -> np.ndarray:
         """Return the tangents of the initial state in principal axes: these may rotate in the body."""
@@ -287,7 +304,12 @@ class Tangent(Derivatives):
         """Return derivatives at the times between stored states, from those at the states before them."""
         spans = self._within()
         found = self._pairs.by_state(spans) @ tangents
-        return found if name is None else found + self._pairs.by_data(spans, self._directions(name))
+        if name is None:
+            return found
+        directions = self._directions(name)
+        by_data = self._pairs.by_data(spans, directions)
+        self._move_edges(by_data, spans, directions)
+        return found + by_data
 
     def _seen_rows(self) -> np.ndarray:
         """Return the states at the times, in principal axes."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import types
-from numba.core.imputils import lower_builtin, lower_cast
+from numba.core.imputils import impl_ret_borrowed, lower_builtin, lower_cast
 from numba.core.typeconv import Conversion
 from numba.core.types.containers import BaseTuple, Tuple, UniTuple
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
@@ -461,7 +461,8 @@ def _without_tangents(context: Any, builder: Any, kind: Any, x: Any) -> Any:
 @intrinsic
 def _stop_gradient(typingctx: Any, x: Any) -> Any:
     def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return _without_tangents(context, builder, x, args[0])
+        plain = _without_tangents(context, builder, x, args[0])
+        return impl_ret_borrowed(context, builder, sig.return_type, plain)  # columns of data are counted references
 
     return _type_without_tangents(x)(x), make
 

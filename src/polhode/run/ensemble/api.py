@@ -380,7 +380,7 @@ def to_tolerance(
     if control_in(batch.field) is not None:
         check_closed_loops(model, chosen, tangent)
     elif tangent:
-        check_tangent(model, chosen)
+        check_tangent(model, chosen, located=by_itself)
     if by_itself:
         longest = None if max_step is None else np.array([positive("max_step", max_step)])
     else:

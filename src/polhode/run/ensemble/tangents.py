@@ -24,6 +24,7 @@ from ...results.derivatives import STATE, Derivatives, by_blocks, symplectic_def
 from ...results.ensemble import Ensemble
 from ...results.observables import matrices
 from ..directions import CLOSE, between_axes, by_name, to_tensor, varied_parameters
+from ..moving_edges import warn_of_fixed_edges
 from . import kept_times
 from .lane_steps import adaptive_method
 from .run import DEVICES
@@ -94,6 +95,7 @@ class EnsembleTangent(Derivatives):
         places = varied_parameters(self._task.model)
         if not places:
             return {}
+        warn_of_fixed_edges(self._task.model, "bodies of an ensemble share their steps")
         batch, number = self._task.batch, len(places)
         units = np.eye(batch.values.shape[1])[places]
         found = self._run(_Rows.of(batch, number, np.zeros((number, STATE)), parameters=units))
