@@ -71,6 +71,13 @@ def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     interpretation.install(monkeypatch)
 
 
+@pytest.fixture(autouse=True)
+def _as_plain_python(request: pytest.FixtureRequest) -> None:
+    """Tests of drivers, files and messages compile nothing in the fast suite (`interpreted.FILES`)."""
+    if interpretation.is_plain(request.node):
+        request.getfixturevalue("interpreted")
+
+
 @pytest.fixture(params=["plain", pytest.param("compiled", marks=pytest.mark.slow)])
 def plain_first(request: pytest.FixtureRequest) -> None:
     """Programs for one body run as plain Python in the fast suite; the slow one runs the test compiled as well.

@@ -15,10 +15,55 @@ from polhode._memo import Memo
 from polhode.compile import program
 from polhode.run import exact, step_control
 
+FILES: dict[str, frozenset[str]] = {
+    "tests/analysis/test_bench.py": frozenset({"test_bench_measures_every_figure_it_prints"}),
+    "tests/analysis/test_convergence.py": frozenset(),
+    "tests/config/test_problem_file.py": frozenset(),
+    "tests/methods/test_mv_explicit.py": frozenset({
+        "test_at_the_limit_of_the_step", "test_preprocessing_beyond_its_reach_is_no_solution",
+        "test_a_sphere_that_hardly_turns",
+    }),
+    "tests/methods/test_nose_hoover.py": frozenset(),
+    "tests/methods/test_reversible.py": frozenset({"test_a_scheme_with_a_modified_potential_runs_compiled"}),
+    "tests/physics/test_start.py": frozenset(),
+    "tests/physics/test_torque_by_hand.py": frozenset(),
+    "tests/physics/test_varying_body.py": frozenset({"test_problems_are_pickled"}),
+    "tests/run/ensemble/test_jumps.py": frozenset(),
+    "tests/run/test_actuators.py": frozenset(),
+    "tests/run/test_control.py": frozenset({
+        "test_python_and_compiled_agree", "test_new_parameters_and_periods_compile_nothing",
+    }),
+    "tests/run/test_control_files.py": frozenset(),
+    "tests/run/test_cut_steps.py": frozenset(),
+    "tests/run/test_digits.py": frozenset(),
+    "tests/run/test_failed_steps.py": frozenset(),
+    "tests/run/test_kept.py": frozenset({"test_files_of_runs_to_a_tolerance_can_be_drawn"}),
+    "tests/run/test_located.py": frozenset(),
+    "tests/run/test_mercury.py": frozenset(),
+    "tests/run/test_noise.py": frozenset(),
+    "tests/run/test_pickle.py": frozenset(),
+    "tests/run/test_states.py": frozenset({"test_compiled_ahead"}),
+    "tests/run/test_stepper.py": frozenset({
+        "test_bodies_share_compiled_code", "test_free_flows_compiled", "test_field_that_fails_later",
+    }),
+    "tests/spaces/test_vector.py": frozenset({"test_compiled_equals_plain"}),
+    "tests/surface/test_cli_run.py": frozenset(),
+}  # fmt: skip
+"""Files whose programs for one body run as plain Python in the fast suite and compiled in the whole one, with their
+tests that are compiled in both: those about compiled code, those with many steps, and those in which compiled code has
+infinity or NaN where Python has an exception."""
+
 _made = Memo()
 """Programs of tests in plain Python; in the memo of the library, other tests would find them."""
 
 _plain_exact = functools.cache(exact._compiled.__wrapped__)
+
+
+def is_plain(test: pytest.Item) -> bool:
+    """True if a test runs as plain Python: in the fast suite, in one of `FILES`."""
+    file, _, name = test.nodeid.partition("::")
+    fast = test.config.getoption("markexpr") == "not slow"
+    return fast and file in FILES and name.partition("[")[0] not in FILES[file]
 
 
 def install(monkeypatch: pytest.MonkeyPatch) -> None:

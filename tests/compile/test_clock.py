@@ -12,7 +12,7 @@ from polhode.compile import numba_target, program
 from polhode.compile.clock import Stopwatch, compile_seconds, counted
 
 SLOW = 0.4
-METHOD = "dmv4"
+METHOD = "dmv2"
 
 
 def test_nested_compiling_counts_once():

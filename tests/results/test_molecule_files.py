@@ -84,7 +84,7 @@ def test_xyz_of_a_trajectory() -> None:
 
 def test_xyz_of_an_ensemble() -> None:
     momenta = np.array([[0.1, 0.2, 0.3], [1.0, 0.2, 0.1]])
-    many = ph.ensemble(WATER.moments, None, momenta, "imidm", dt=0.1, steps=4, every=2)
+    many = ph.ensemble(WATER.moments, None, momenta, "dmv2", dt=0.1, steps=4, every=2)
     centres = np.array([[0, 0, 0], [5.0, 0, 0]])
     many.export("two.xyz", points=WATER.arms, symbols=NAMES, centres=centres, box=BOX)
     found = ase.io.read("two.xyz", ":")
@@ -135,7 +135,7 @@ def test_angular_momenta_of_gsd_are_those_of_hoomd() -> None:
 
 
 def test_gsd_of_an_ensemble() -> None:
-    many = ph.ensemble(WATER.moments, None, np.ones((2, 3)), "imidm", dt=0.1, steps=4, every=2)
+    many = ph.ensemble(WATER.moments, None, np.ones((2, 3)), "dmv2", dt=0.1, steps=4, every=2)
     many.export("two.gsd", points=WATER.arms, symbols=NAMES, centres=[[1, 1, 1], [5, 1, 1.0]], box=BOX)
     with gsd.hoomd.open("two.gsd", "r") as file:
         np.testing.assert_array_equal(file[2].particles.orientation[:2], single(many.quaternion[2]))
@@ -186,11 +186,11 @@ def test_mistakes(call: Any, words: str) -> None:
 
 
 def test_mistakes_of_results() -> None:
-    many = ph.ensemble(WATER.moments, None, np.ones((2, 3)), "imidm", dt=0.1, steps=4, every=2)
+    many = ph.ensemble(WATER.moments, None, np.ones((2, 3)), "dmv2", dt=0.1, steps=4, every=2)
     with pytest.raises(ph.InputError, match=r"give centres, the positions of the 2 bodies, as an array \(2, 3\)"):
         many.export("a.xyz", points=WATER.arms, symbols=NAMES)
     with pytest.raises(ph.InputError, match="the format xyz needs the option points"):
         many.export("a.xyz", symbols=NAMES)
-    own = ph.ensemble(WATER.moments, None, np.ones((2, 3)), "imidm", dt=[0.1, 0.2], steps=4)
+    own = ph.ensemble(WATER.moments, None, np.ones((2, 3)), "dmv2", dt=[0.1, 0.2], steps=4)
     with pytest.raises(ph.InputError, match="the bodies have different times"):
         own.export("a.xyz", points=WATER.arms, symbols=NAMES, centres=np.zeros((2, 3)))

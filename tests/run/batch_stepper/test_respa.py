@@ -18,7 +18,7 @@ Q /= np.linalg.norm(Q, axis=1)[:, None]
 START = RNG.normal(size=(NUMBER, 3)), RNG.normal(size=(NUMBER, 3)), Q, RNG.normal(size=(NUMBER, 3))
 STATES = ("x", "p", "q", "pi")
 SITES = ph.sites([1.0, 2.0, 1.5, 0.5], RNG.normal(size=(4, 3)))
-SLOW, FAST = "strang(jacobi)", "strang(jacobi)"
+SLOW, FAST = "strang(dmv6)", "strang(dmv6)"
 
 
 def springs(stiffness: float) -> Any:
@@ -55,17 +55,17 @@ EXACT: list[Any] = []
 def exact() -> Any:
     """The motion to t = 0.8, by a method of order 6 without multiple time steps."""
     if not EXACT:
-        EXACT.append(ran("blanes_moan6(jacobi)", 0.8 / 64, 64, force=both))
+        EXACT.append(ran("blanes_moan6(dmv6)", 0.8 / 64, 64, force=both))
     return EXACT[0]
 
 
 @pytest.mark.parametrize(
     ("outer", "inner", "n", "order"),
     [
-        ("strang(jacobi)", "strang(jacobi)", 3, 2),
-        ("strang(jacobi)", "blanes_moan4(jacobi)", 2, 2),
-        ("blanes_moan4(jacobi)", "strang(jacobi)", 2, 2),
-        ("blanes_moan4(jacobi)", "yoshida4(jacobi)", 2, 4),
+        ("strang(dmv6)", "strang(dmv6)", 3, 2),
+        ("strang(dmv6)", "blanes_moan4(dmv6)", 2, 2),
+        ("blanes_moan4(dmv6)", "strang(dmv6)", 2, 2),
+        ("blanes_moan4(dmv6)", "yoshida4(dmv6)", 2, 4),
     ],
 )
 def test_the_order_is_the_smaller_one(outer: str, inner: str, n: int, order: int) -> None:
@@ -79,7 +79,8 @@ def test_the_order_is_the_smaller_one(outer: str, inner: str, n: int, order: int
 def test_a_symmetric_scheme_goes_back() -> None:
     scheme = ph.respa(SLOW, FAST, 4)
     assert scheme.symmetric
-    assert scheme.symplectic
+    assert not scheme.symplectic
+    assert ph.respa("strang(jacobi)", "strang(jacobi)", 4).symplectic
     there = ran(scheme, 0.1, 7, force=fast, slow=slow)
     back = ran(scheme, -0.1, 7, there, force=fast, slow=slow)
     assert distance(there, START) > 0.1
@@ -108,7 +109,7 @@ def test_it_is_the_sequence_of_the_paper() -> None:
     """K_slow(h/2) [K_fast(h/2n) D(h/n) K_fast(h/2n)]^n K_slow(h/2), written with the free flow."""
     h, n = 0.2, 3
     x, p, q, pi = (array.copy() for array in START)
-    free = ph.batch_stepper(MOMENTS, "jacobi", h / n, masses=SITES.mass)
+    free = ph.batch_stepper(MOMENTS, "dmv6", h / n, masses=SITES.mass)
 
     def kick(function: Any, s: float) -> None:
         force, torque = function(0.0, x, q)
@@ -144,9 +145,9 @@ def test_times_are_those_of_the_parts() -> None:
         seen.append(float(t))
         return slow(t, x, q)
 
-    stepper = ph.batch_stepper(MOMENTS, ph.respa(SLOW, FAST, 2), 0.5, masses=1.0)
+    stepper = ph.batch_stepper(MOMENTS, ph.respa(SLOW, FAST, 2), 0.25, masses=1.0)
     stepper.step(*(array.copy() for array in START), fast, slow=timed, n=2, t=3.0)
-    np.testing.assert_allclose(seen, [3.0, 3.5, 4.0])
+    np.testing.assert_allclose(seen, [3.0, 3.25, 3.5])
 
 
 def test_steppers_with_multiple_steps_are_pickled() -> None:
@@ -183,10 +184,10 @@ def together(t: Any, q: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("outer", "inner", "order"), [
-    ("strang(jacobi)", "strang(jacobi)", 2), ("blanes_moan4(jacobi)", "yoshida4(jacobi)", 4),
+    ("strang(dmv6)", "strang(dmv6)", 2), ("blanes_moan4(dmv6)", "yoshida4(dmv6)", 4),
 ])  # fmt: skip
 def test_rotation_alone_has_the_order_of_the_scheme(outer: str, inner: str, order: int) -> None:
-    scheme, fine = ph.respa(outer, inner, 3), turned("blanes_moan6(jacobi)", 0.8 / 64, 64, together)
+    scheme, fine = ph.respa(outer, inner, 3), turned("blanes_moan6(dmv6)", 0.8 / 64, 64, together)
     errors = [distance(turned(scheme, 0.8 / m, m, turning, slow=drifting), fine) for m in (8, 16, 32)]
     np.testing.assert_allclose(np.log2(np.array(errors[:-1]) / errors[1:]), order, atol=0.35)
     assert scheme.order == order
@@ -228,10 +229,10 @@ def test_a_stepper_of_rotation_with_multiple_steps_is_pickled() -> None:
 
 BAD = [
     (lambda: ph.respa("fem", FAST, 2), "outer must be a kick-drift scheme over a free flow, such as .* got fem"),
-    (lambda: ph.respa(SLOW, "jacobi", 2), "inner must be a kick-drift scheme over a free flow, such as .* got jacobi"),
+    (lambda: ph.respa(SLOW, "dmv6", 2), "inner must be a kick-drift scheme over a free flow, such as .* got dmv6"),
     (
         lambda: ph.respa(SLOW, "strang(rot123)", 2),
-        "outer and inner must have the same free flow; got jacobi and rot123",
+        "outer and inner must have the same free flow; got dmv6 and rot123",
     ),
     (lambda: ph.respa(SLOW, FAST, 0), "n must be a whole number of at least 1; got 0"),
     (lambda: turned(ph.respa(SLOW, FAST, 2), 0.1, 1, turning), r"fast and slow torques: step\(q, pi, fast, slow=slow"),

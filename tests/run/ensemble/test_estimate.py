@@ -27,7 +27,7 @@ def known(monkeypatch):
 
 
 def task(number, steps, every=None):
-    return prepared([1, 1.2, 1.5], None, np.ones((number, 3)), "dmv10", dt=0.1, steps=steps, every=every)
+    return prepared([1, 1.2, 1.5], None, np.ones((number, 3)), "dmv2", dt=0.1, steps=steps, every=every)
 
 
 def test_one_shard_is_run_by_one_thread(known):
