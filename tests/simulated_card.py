@@ -39,4 +39,5 @@ def computed(script, path):
     environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run([sys.executable, script, str(path)], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return np.load(path)
+    with np.load(path) as found:
+        return dict(found)

@@ -1,7 +1,5 @@
 """The run of many bodies on a card, by numba's simulator of one: the same code, not compiled, against the CPU."""
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import polhode as ph
 from polhode.compile import cuda
 from polhode.run.ensemble import api, task
 from polhode.run.ensemble.lane_steps import adaptive_method
+from simulated_card import computed
 
 N, STEPS, EVERY, CHUNK = 5, 7, 3, 2
 EPS = np.finfo(float).eps
@@ -140,11 +139,7 @@ def write_all(path):
 
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory):
-    path = tmp_path_factory.mktemp("cuda") / "simulated.npz"
-    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run([sys.executable, __file__, str(path)], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return np.load(path)
+    return computed(__file__, tmp_path_factory.mktemp("cuda") / "simulated.npz")
 
 
 def assert_same(many, simulated, case):
