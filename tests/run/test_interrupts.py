@@ -15,6 +15,7 @@ from examples import growing
 from polhode.compile import threads
 from polhode.compile.simd.vector_types import LANES
 from polhode.results.store import ensemble_store
+from polhode.run.control import controlled, read
 from polhode.run.ensemble import shard_checkpoint
 from polhode.run.ensemble.api import prepared
 from polhode.run.ensemble.run import Course
@@ -23,6 +24,13 @@ from waiting import PATIENCE, started
 N = LANES + 3
 RNG = np.random.default_rng(8)
 MOMENTS, MOMENTA = RNG.uniform(1, 1.9, (N, 3)), RNG.normal(size=(N, 3))
+BURNS = ph.fields.thruster([0.1, -0.2, 0.1], on=[[0.133, 1.7], [4.0, 6.05]])
+
+
+@ph.controller(seen=[0.0, 0.0, 0.0], wheels=ph.actuators.wheels(max_torque=0.1))
+def damping(omega, seen, wheels, gain=0.1):
+    """A controller with a memory and wheels."""
+    return {"wheels": [gain * (omega[i] + seen[i]) for i in range(3)], "seen": omega}
 
 
 CASES = {
@@ -34,6 +42,7 @@ CASES = {
         "mkrk(euler)",
         {"every": 9, "field": growing, "params": {"k": np.where(np.arange(N) == 5, 60.0, 0)}},
     ),
+    "closed loops": ("fem", {"every": 7, "field": controlled(BURNS, *read(damping, 0.1), 0.0)}),
 }
 
 
@@ -69,6 +78,8 @@ def test_a_unit_goes_on_from_any_slice_to_the_same_bits(tmp_path, monkeypatch, c
     assert stops > 10
     for name in ("t", "quaternion", "momentum", "failed"):
         np.testing.assert_array_equal(getattr(part, name), getattr(whole, name))
+    for name, values in whole.states.items():
+        np.testing.assert_array_equal(part.states[name], values)
     for name, one in whole.statistics.items():
         for part_name, value in vars(one).items():
             np.testing.assert_array_equal(getattr(part.statistics[name], part_name), value)

@@ -288,8 +288,8 @@ class Ensemble:
         return ensemble_files.save(self, path, overwrite)
 
     def _check_without_states(self) -> None:
-        if self.states:
-            raise InputError("files and data sets do not hold the states of a field; use many.states, or pickle")
+        if self.kept:
+            raise InputError("files and data sets do not hold the states of a method; use many.states, or pickle")
 
     def __len__(self) -> int:
         return len(self.failed)

@@ -149,13 +149,17 @@ def run_spec(problem: Problem, control: Controller, period: float, resumed: Any)
     field = control.field(period, problem.t0)
     formula = is_formula(field)
     checkpoint.check_same_control(formula, resumed)
-    texts = (field.sampled_text, field.text, field.later_text, field.breaks_text) if formula else None
     values = {f"control.{name}": _listed(value) for name, value in field.values.items() if name != CLOCK}
     return {
         "control": field.name,
-        "control_formula": checkpoint.CODE_NOT_STORED if texts is None else checkpoint.digest(repr(texts)),
+        "control_formula": checkpoint.digest(repr(texts(field))) if formula else checkpoint.CODE_NOT_STORED,
         **values,
     }
+
+
+def texts(field: ControlField) -> Any:
+    """Return the formulas of a controller."""
+    return field.sampled_text, field.text, field.later_text, field.breaks_text
 
 
 def _listed(value: Any) -> Any:

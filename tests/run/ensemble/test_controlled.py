@@ -174,6 +174,43 @@ def test_derivatives_to_a_tolerance_where_the_field_jumps_in_time():
     assert np.abs(many.tangent.matrix[-1, 1] - alone.tangent.matrix[-1]).max() < 1e-9
 
 
+# --- in files -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("watched", [{}, {"statistics": "energy"}], ids=["states", "statistics"])
+def test_stores_hold_what_the_controller_decided(tmp_path, inputs, watched):
+    run, out = {"control": pid, "every": 5, **RUN, **inputs, **watched}, tmp_path / "many.zarr"
+    whole, stored = ph.ensemble(PROBLEM, **run), ph.ensemble(PROBLEM, **run, out=out, unit=16)
+    (out / "failed" / "c" / "1").unlink()  # as if the run had been killed before its second unit was done
+    ph.ensemble(PROBLEM, **run, out=out, unit=16, resume=True)
+    copied = ph.load(ph.load(out).save(tmp_path / "copy.nc"))
+    for found in (stored, ph.load(out), copied, ph.load(whole.save(tmp_path / "memory.zarr"))):
+        np.testing.assert_array_equal(found.momentum, whole.momentum)
+        assert list(found.states) == list(whole.states)
+        for name, values in whole.states.items():
+            np.testing.assert_array_equal(found.states[name], values)
+        for name, one in whole.statistics.items():
+            np.testing.assert_array_equal(found.statistics[name].mean, one.mean)
+
+    @ph.controller(integral=[0.0, 0.0, 0.0])
+    def other(R, omega, integral, period, stiffness=1.0, damping=2.0):
+        return [-stiffness * w for w in omega], {"integral": integral}
+
+    other.template.function.__name__ = "pid"
+    with pytest.raises(ph.InputError, match="formula of the controller"):
+        ph.ensemble(PROBLEM, **run | {"control": other}, out=out, unit=16, resume=True)
+
+
+def test_names_of_statistics_are_no_states(tmp_path):
+    @ph.controller(error_mean=0.0)
+    def law(omega, error_mean):
+        return [-w for w in omega], {"error_mean": error_mean}
+
+    many = ph.ensemble(PROBLEM, control=law, omega=np.eye(3), **RUN)
+    with pytest.raises(ph.InputError, match="names that end with _mean are those of statistics; rename"):
+        many.save(tmp_path / "run.nc")
+
+
 # --- on a GPU -----------------------------------------------------------------------------------------
 
 

@@ -28,6 +28,8 @@ from .ensemble_store import (
     counted_from_one,
     dims_of,
     labelled,
+    state_variables,
+    states_attribute,
     statistics_names,
 )
 from .integrity import CHECKSUMS, DIGEST, Damage
@@ -135,10 +137,17 @@ class StoredEnsemble(Ensemble):
         """Energies of some states of body i."""
         return self.energy[chosen, i]
 
-    @property
+    @functools.cached_property
     def states(self) -> dict[str, np.ndarray]:
-        """States of the field: files hold none."""
-        return {}
+        """States of the field, by name: what a controller decided, for example."""
+        return {name: self._variable(file_format.STATE + name) for name, _ in self._kept_states}
+
+    @property
+    def _kept_states(self) -> file_format.States:
+        found: file_format.States = self._explained(
+            "states", lambda: file_format.states_of(self.__dict__["attributes"])
+        )
+        return found
 
     @property
     def status(self) -> str:
@@ -320,8 +329,11 @@ def dataset(many: Ensemble) -> xarray.Dataset:
         for name, values in zip(statistics_names([of]), vars(one).values(), strict=True):
             dims = ("body", "axis")[: values.ndim]
             variables[name] = xarray.Variable(dims, values, labelled(name))
+    for name, (dims, values) in state_variables(many.states).items():
+        variables[name] = xarray.Variable(dims, values, labelled(name))
     attrs = {"method": many.method, "seconds": many.seconds, "statistics": " ".join(many.statistics)}
     attrs |= {} if many.tol is None else {"tol": many.tol}
+    attrs |= states_attribute({name: values.shape[2:] for name, values in many.states.items()})
     if many.bodies is not None:
         field = many.bodies.field
         attrs |= {"own_axes": int(many.bodies.own is not None), "field": "" if field is None else field.name}

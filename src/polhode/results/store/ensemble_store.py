@@ -12,6 +12,7 @@ be compared with the stopped one. The checksums of the inputs are in the attribu
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,8 @@ def dims_of(name: str, per_body_times: bool, observed: Mapping[str, int] | None 
         return SAVED[name][0]
     if name in VARIABLES:
         return ("time",) if name == "t" and not per_body_times else VARIABLES[name][0]
+    if is_state(name):
+        raise KeyError(f"{name}: its dimensions are those of `state_variables`")
     of, _, part = name.rpartition("_")
     return ("body", "axis") if (observed or {})[of] > 1 and part != "drift" else ("body",)
 
@@ -96,9 +99,33 @@ def labelled(name: str) -> dict[str, str]:
     """Meaning and unit of a variable."""
     if (known := (VARIABLES | SAVED).get(name)) is not None:
         return {"long_name": known[2], "units": known[1]}
+    if is_state(name):
+        return {"long_name": f"state {name.removeprefix(file_format.STATE)}"}
     of, _, part = name.rpartition("_")
     unit = "1" if part == "drift" else UNITS.get(of)
     return {"long_name": f"{of}, {PARTS[part]}"} | ({} if unit is None else {"units": unit})
+
+
+def is_state(name: str) -> bool:
+    """True for the variable of a state of a field, such as what a controller holds; statistics have other names."""
+    return name.startswith(file_format.STATE) and name.rpartition("_")[2] not in PARTS
+
+
+def states_attribute(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, str]:
+    """The attribute with names and shapes of states; none if there are none (see `file_format.states_of`)."""
+    return {"states": json.dumps([[name, list(shape)] for name, shape in shapes.items()])} if shapes else {}
+
+
+def state_variables(states: Mapping[str, np.ndarray]) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+    """Dimensions and values (n, N, ...) of the variables of states; a name that could be a statistic is refused."""
+    found = {}
+    for name, values in states.items():
+        full = file_format.STATE + name
+        if not is_state(full):
+            part = name.rpartition("_")[2]
+            raise InputError(f"in files, names that end with _{part} are those of statistics; rename the state {name}")
+        found[full] = ("time", "body", *(f"{name}_{i}" for i in range(values.ndim - 2))), values
+    return found
 
 
 # --- units ------------------------------------------------------------------------------------------
@@ -155,7 +182,7 @@ def is_done(root: Any, number: int) -> bool:
 
 def body_axis(name: str) -> int:
     """Axis of the dimension `body`."""
-    return int("time" in (VARIABLES | SAVED).get(name, ((),))[0])
+    return int(is_state(name) or "time" in (VARIABLES | SAVED).get(name, ((),))[0])
 
 
 def _where(root: Any, name: str, number: int) -> Any:

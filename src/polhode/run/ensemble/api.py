@@ -177,7 +177,7 @@ def ensemble(
     inputs, method = read(bodies, attitudes, momenta, method, said, timed=steps is None)
     sampled_control.refuse_controlled(inputs.field)
     if control is not None or period is not None:
-        sampled_control.refuse(out=out, scheduler=scheduler)
+        sampled_control.refuse(scheduler=scheduler)
         inputs = with_controller(inputs, control, period, dt)
     inputs = kept_times.ending(inputs, times, t_end)
     if tol is not None or step_tol is not None or (t_end is not None and method is None):
@@ -223,7 +223,7 @@ def ensemble(
 
 def _run(task: Task, out: Any, overwrite: bool, resume: bool, scheduler: Any, unit: Any, progress: Any) -> Ensemble:
     """Run a task in memory, or shard by shard into a store."""
-    if task.states:
+    if task.states and control_in(task.batch.field) is None:
         with_states.refuse(out=out, scheduler=scheduler)
     if task.alone and (out is not None or scheduler is not None):
         name = "scheduler" if out is None else "out"

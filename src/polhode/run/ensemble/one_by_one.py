@@ -73,7 +73,7 @@ def _run(task: Task) -> Ensemble:
     watch, number = Stopwatch(), task.batch.number
     if number > MANY:
         warnings.warn(
-            f"{_why(task)}, so that the {number} bodies are run one by one", SpeedWarning, stacklevel=6,
+            f"{_why(task)}, so that bodies are run one by one", SpeedWarning, stacklevel=6,
         )  # fmt: skip
     found, runs = task.found(), list[Trajectory]()
     with retold(number):
@@ -91,8 +91,9 @@ def _run(task: Task) -> Ensemble:
 
 def _why(task: Task) -> str:
     if task.tangent and control.is_controlled(task.model):
-        return "derivatives under control are computed for single bodies"
-    return f"steps end at jumps of {task.model.field}, and each body meets them in other steps"
+        return f"derivatives under control are those of single runs, here of {task.batch.number} bodies"
+    number = task.batch.number
+    return f"steps end at jumps of {task.model.field}, and each of the {number} bodies meets them in other steps"
 
 
 def _motion(task: Task, i: int) -> tuple[Trajectory, int]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from ... import _version
 from ...errors import InputError
+from ...physics.control.controller import control_in
 from ...physics.observers.event import Event
 from ...results.ensemble import NOT_YET, Ensemble
 from ...results.store import atomic, checkpoint, event_files, file_format, integrity
@@ -30,10 +31,13 @@ from ...results.store.ensemble_store import (
     labelled,
     missing,
     opened,
+    state_variables,
+    states_attribute,
     statistics_names,
 )
 from ...results.store.integrity import CHECKSUMS, DIGEST, Damage
 from ...results.store.targets import consolidated
+from .. import control
 from .batch import BodyBatch
 from .task import Task
 
@@ -52,6 +56,10 @@ def create(path: Path, task: Task, shard_size: int, labels: Mapping[str, np.ndar
         observed = {} if task.wanted is None else task.wanted.sizes
         for name in (*VARIABLES, *_adaptive_variables(task), *statistics_names(observed)):
             _variable(root, name, dims_of(name, task.per_body_times, observed), sizes, shard_size)
+        shapes = _states(task)
+        sizes |= file_format.sizes(tuple(shapes.items()))
+        for name, (dims, _) in _state_variables(task).items():
+            _variable(root, name, dims, sizes, shard_size)
         constant = {"moments": np.broadcast_to(task.batch.moments, (task.batch.number, 3)), **labels}
         if not task.per_body_times:
             constant["t"] = task.times()
@@ -68,7 +76,7 @@ def create(path: Path, task: Task, shard_size: int, labels: Mapping[str, np.ndar
         shape = -(-task.batch.number // shard_size), len(written)
         integrity.created(checks, "units", compressed=False, shape=shape, dtype="u4", chunks=(1, shape[1]))
         sums = {name: integrity.checksum(values) for name, values in constant.items()}
-        mine = {"unit": shard_size, "status": "running", CHECKED: " ".join(written)}
+        mine = {"unit": shard_size, "status": "running", CHECKED: " ".join(written)} | states_attribute(shapes)
         consolidated(root)
         integrity.replace_attributes(
             new, SAID | description(task) | mine | {CHECKSUMS: integrity.checksums_text(sums)} | dict(attrs)
@@ -81,8 +89,19 @@ def create(path: Path, task: Task, shard_size: int, labels: Mapping[str, np.ndar
 def _shard_variables(task: Task, observed: Mapping[str, int]) -> list[str]:
     """Return the variables that a shard writes; the last one marks it as done."""
     own = ["t"] if task.per_body_times else []
-    more = [*own, *_adaptive_variables(task), *statistics_names(observed)]
+    more = [*own, *_adaptive_variables(task), *statistics_names(observed), *_state_variables(task)]
     return ["quaternion", "momentum", "energy_change", *more, "failed"]
+
+
+def _states(task: Task) -> dict[str, tuple[int, ...]]:
+    """Return names and shapes of what a controller holds."""
+    field = task.batch.field
+    return {} if field is None else {name: np.shape(value) for name, value in field.states.items()}
+
+
+def _state_variables(task: Task) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+    """Return the variables of these, without values."""
+    return state_variables({name: np.empty((0, 0, *shape)) for name, shape in _states(task).items()})
 
 
 def _adaptive_variables(task: Task) -> list[str]:
@@ -120,7 +139,7 @@ def _create_labels(root: Any, labels: Mapping[str, np.ndarray], shard_size: int)
 
 def description(task: Task) -> dict[str, Any]:
     """Describe a run, apart from arrays, in the user's terms: all of it must be the same on resume."""
-    field = task.model.field
+    field, law = task.model.field, control_in(task.model.field)
     formula = "" if field is None else checkpoint.formula_text(field, field.text[0])
     return {
         "polhode_version": _version.__version__,
@@ -128,6 +147,7 @@ def description(task: Task) -> dict[str, Any]:
         "coefficients": checkpoint.coefficients(task.method) or "",
         "field": "" if field is None else field.name,
         "field_formula": formula,
+        "control_formula": "" if law is None else checkpoint.digest(repr(control.texts(law.alone))),
         "parameters": [] if field is None else list(field.values),
         "device": task.device,
         "steps": task.count,
@@ -185,6 +205,7 @@ def write(root: Any, number: int, task: Task, part: Ensemble) -> None:
     if task.per_body_times:
         arrays["t"] = part.t
     arrays |= {name: getattr(part, name) for name in _adaptive_variables(task)}
+    arrays |= {name: values for name, (_, values) in state_variables(part.states).items()}
     for name, one in part.statistics.items():
         arrays |= dict(zip(statistics_names([name]), vars(one).values(), strict=True))
     _check_same_store(root)
@@ -264,6 +285,7 @@ def check_same(path: Path, task: Task, shard_size: int | None, labels: Mapping[s
 
 _WORDS = {
     "field_formula": "formula",
+    "control_formula": "formula of the controller",
     "bodies": "number of bodies",
     "own_dt": "dt for each body",
     "own_axes": "axes for each body",
