@@ -5,14 +5,18 @@ Lanes of a vector take their steps together, and a jump ends the step of one bod
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...compile.clock import Stopwatch
+from ...errors import ResultWarning, StepError
 from ...physics.fields import Field
+from ...physics.fields.variation import PREFIX, SIZE, STATE, VariationField
 from ...physics.problem import Problem
 from ...results import convert
 from ...results.ensemble import Ensemble
@@ -26,6 +30,8 @@ if TYPE_CHECKING:
 
 def needed(field: Field | None) -> bool:
     """Return whether bodies in a field are run by themselves: it has branches, and a Taylor series on each of them."""
+    if isinstance(field, VariationField):
+        field = field.template.base
     return field is not None and not is_smooth(field) and has_series(field) and not field.opaque
 
 
@@ -44,31 +50,67 @@ class _Motion:
 def run(task: Task) -> Ensemble:
     """Run the bodies of a task one after the other."""
     watch, batch = Stopwatch(), task.batch
-    motions = [_motion(task, task.problem(i)) for i in range(batch.number)]
     assert task.stops is not None
     times = np.append(task.t0, task.stops)
+    motions = [_motion(task, _without_variation(task.problem(i))) for i in range(batch.number)]
+    states = {PREFIX + STATE: _variations(task, times)} if isinstance(batch.field, VariationField) else {}
     return Ensemble(
         times, np.stack([x.quaternion for x in motions], 1),
         np.stack([x.momentum for x in motions], 1), np.broadcast_to(batch.moments, (batch.number, 3)),
         np.array([x.failed for x in motions]), motions[0].method, watch.seconds,
         steps=np.array([x.steps for x in motions]), bodies=batch.bodies, tol=task.tol,
         error_estimate=None if task.tol is None else np.array([x.error for x in motions]),
-        compile_seconds=watch.compile_seconds, tangent=_tangents(task, times) if task.tangent else None,
+        compile_seconds=watch.compile_seconds, states=states,
+        tangent=_tangents(task, times) if task.tangent else None,
     )  # fmt: skip
+
+
+def _without_variation(problem: Problem) -> Problem:
+    """Return a problem without the variation of its motion, if it has one."""
+    field = problem.field
+    if not isinstance(field, VariationField):
+        return problem
+    made = copy.copy(problem)
+    made.field = field.template.base
+    return made
+
+
+def _variations(task: Task, times: np.ndarray) -> np.ndarray:
+    """Return the states (n, N, 10) of the variations of all bodies; NaN where the tangents of a run do not exist."""
+    from ..variation_along import variation_along
+
+    found, lost = np.full((len(times), task.batch.number, SIZE), np.nan), list[str]()
+    for i in range(task.batch.number):
+        problem = task.problem(i)
+        assert isinstance(problem.field, VariationField)
+        try:
+            found[:, i] = variation_along(_without_variation(problem), problem.field, times, _how(task))
+        except StepError as failed:
+            lost.append(str(failed))
+    if lost:
+        warnings.warn(
+            f"{len(lost)} of {task.batch.number} bodies have no chaos indicators (NaN): {lost[0]}",
+            ResultWarning, stacklevel=4,
+        )  # fmt: skip
+    return found
 
 
 def _tangents(task: Task, times: np.ndarray) -> TangentsOfRuns:
     """Return the derivatives along the runs of all bodies."""
     from ..solve import solve
 
-    how: dict[str, Any] = {"step_tol": task.step_tol} if task.tol is None else {"tol": task.tol}
-    longest = None if task.longest is None else float(task.longest[0])
     found = []
     for i in range(task.batch.number):
-        sol = solve(task.problem(i), **how, t_end=float(times[-1]), max_step=longest, tangent=True)
+        sol = solve(task.problem(i), **_how(task), t_end=float(times[-1]), tangent=True)
         assert sol.tangent is not None
         found.append(sol.tangent.at(times))
     return TangentsOfRuns(times, found)
+
+
+def _how(task: Task) -> dict[str, Any]:
+    """Return the arguments of `solve` for the bodies of a task."""
+    tolerance = {"step_tol": task.step_tol} if task.tol is None else {"tol": task.tol}
+    return tolerance | {"max_step": None if task.longest is None else float(task.longest[0])}
 
 
 def _motion(task: Task, problem: Problem) -> _Motion:
