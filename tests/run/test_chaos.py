@@ -141,6 +141,49 @@ def test_words_of_statistics_with_equal_steps_tend_to_the_indicators():
     assert one.statistics["energy"].mean == pytest.approx(one.energy.mean(), rel=1e-12)
 
 
+@ph.torque
+def brakes(t, R, omega, level, burn):
+    """A brake that changes with the spin, and a burn."""
+    return ph.where(omega[0] > level, -0.5, -0.1), 0.3 * R[2][1] + ph.where(t < burn, 0.2, 0.0), -0.2 * R[2][0]
+
+
+BRAKED = ph.Problem(TENSOR.body, brakes(level=0.2, burn=0.7), omega=(0.9, 0.4, 0.3))
+
+
+def test_jumps_change_the_variation_by_the_saltation_matrix():
+    nu, times, inertia, start = 1.3, np.linspace(0.01, 4.0, 400), BRAKED.body.inertia, np.array(state_at_start())
+    found = ph.chaos(BRAKED, t_end=4.0, step_tol=1e-10, frequency=nu, times=times)
+    tangent = ph.solve(BRAKED, step_tol=1e-10, t_end=4.0, tangent=True).at(found.t).tangent
+    ends = tangent.matrix @ np.concatenate([start[:3], nu * inertia @ start[3:6]])
+    ends[:, 3:] = np.linalg.solve(inertia, ends[:, 3:].T).T / nu
+    growth = np.log(np.linalg.norm(ends, axis=1))
+    assert np.allclose(found.growth[:, 0], growth, atol=1e-9)
+    assert abs(np.diff(growth)).max() > 0.02  # at the jump, ten times as much as elsewhere
+    integral = np.concatenate([[0.0], np.cumsum(np.diff(found.t) * (growth[1:] + growth[:-1]) / 2)])
+    megno = 2 * growth[1:] - 2 * integral[1:] / found.t[1:]
+    assert np.allclose(found.megno[1:, 0], megno, atol=1e-3)  # trapezia across the jump: half a step times its size
+    mean = np.cumsum(np.diff(found.t) * (found.megno[1:, 0] + found.megno[:-1, 0]) / 2) / found.t[1:]
+    assert np.allclose(found.mean_megno[1:, 0], mean, atol=1e-3)
+
+
+def test_words_of_statistics_across_jumps():
+    times, omega = [1.0, 2.0, 4.0], np.array([BRAKED.omega, (0.5, 0.1, 0.2)])
+    expected = ph.chaos(BRAKED, omega=omega, t_end=4.0, step_tol=1e-8, times=times)
+    many = ph.ensemble(BRAKED, omega=omega, t_end=4.0, step_tol=1e-8, times=times, statistics=WORDS)
+    for name, values in indicators(expected).items():
+        assert np.allclose(many.statistics[name].last, values, rtol=1e-12)
+    one = ph.solve(BRAKED, t_end=4.0, step_tol=1e-8, times=times, statistics="lyapunov")
+    assert one.statistics["lyapunov"].last == pytest.approx(expected.exponent[-1, 0], rel=1e-12)
+
+
+def test_motions_without_a_tangent_have_no_indicators():
+    omega = [(0.2, 0.1, 0.3), (0.9, 0.1, 0.3)]  # the first starts on the surface of the jump
+    straight = ph.Problem(TOP.body, BRAKED.field, omega=omega[0])
+    with pytest.warns(ph.ResultWarning, match="1 of 2 bodies have no chaos indicators .* lies on the surface"):
+        found = ph.chaos(straight, omega=omega, t_end=1.0, step_tol=1e-6)
+    assert np.isnan(found.growth[-1]).tolist() == [True, False]
+
+
 def test_free_bodies_are_regular():
     problem = ph.problems.get("free_body")
     assert ph.chaos(problem, t_end=200.0).mean_megno[-1, 0] == pytest.approx(2.0, abs=0.3)
@@ -198,6 +241,8 @@ def test_a_problem_with_a_variation_can_be_pickled():
             "the same inertia for all bodies",
         ),
         (lambda: ph.solve(TOP, "imidm", dt=0.1, t_end=1.0, statistics="megno", digits=30), "argument digits"),
+        (lambda: ph.ensemble(BRAKED, "imidm", dt=0.1, t_end=1.0, statistics="fli"), "give step_tol and times instead"),
+        (lambda: ph.chaos(BRAKED, t_end=1.0, device="cuda"), "one by one on the processor"),
     ],
 )
 def test_mistakes_are_told_in_a_sentence(call, sentence):

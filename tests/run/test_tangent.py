@@ -161,7 +161,7 @@ def test_conditions_on_the_state_are_refused_where_they_are_not_located():
     data = ph.measurements.rates([0.0, 1.0], np.zeros((2, 3)), sigma=1.0)
     for call in (
         lambda: ph.solve(problem, "abm4", dt=0.1, t_end=1.0, tangent=True),
-        lambda: ph.chaos(problem, t_end=1.0),
+        lambda: ph.chaos(other, t_end=1.0),
         lambda: ph.solve(other, tol=1e-8, t_end=1.0, tangent=True),
         lambda: ph.lyapunov(other, step_tol=1e-8, t_end=1.0),
         lambda: ph.fit(other, data, ["omega"]),

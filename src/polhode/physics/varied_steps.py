@@ -98,7 +98,7 @@ def _ahead(v: Any, sums: Any, part: Any) -> Any:
     return d, (v[3] + part * sums[3], v[4] + part * sums[4], v[5] + part * sums[5])
 
 
-def _mean_growth(nodes: Nodes) -> Callable[..., Any]:
+def mean_growth(nodes: Nodes) -> Callable[..., Any]:
     """Kernel (L at the nodes, share, weighted, mean, s) -> (weighted, mean) after the step."""
     weights, last = integrals(nodes), len(nodes) - 1
     first = float(2 * (1 - sum(weights[-1])))
@@ -121,7 +121,7 @@ def growing_variation(field: VariationField, has_principal_rotation: bool, nodes
     nu, period, per_span = (places[name] for name in ("frequency", "period", "per_span"))
     into = unrolled_kernel("v, system", *_turned("unrotate", count, has_principal_rotation), unrotate=unrotate)
     out_of = unrolled_kernel("v, system", *_turned("rotate", count, has_principal_rotation), rotate=rotate)
-    integrated = _mean_growth(nodes)
+    integrated = mean_growth(nodes)
 
     @kernel
     def variation(y: Any, system: Any) -> Any:

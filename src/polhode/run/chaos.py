@@ -124,7 +124,8 @@ def chaos(
     """Measure how fast neighbouring motions separate, for one initial state or many, in SIMD lanes or on a GPU.
 
     A variation of the motion is integrated with each body (`physics/fields/variation`): with `step_tol` by Taylor
-    series if they are the faster method for the body alone, else by the Runge-Kutta pair 8(7).
+    series if they are the faster method for the body alone, else by the Runge-Kutta pair 8(7). Where the torque jumps
+    with the state or in time, bodies are run one by one, and the variation follows the tangents of their steps.
 
     Parameters
     ----------

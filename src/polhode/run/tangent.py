@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -39,15 +40,21 @@ from .saltation import Switching
 from .tangent_steps import Pairs, Spans, rotation_and_momentum, turned, turned_back
 from .with_states import has_states
 
+ONE_BODY = "use ph.solve or ph.lyapunov with a one-step method or a tolerance"
+"""What locates the jumps of a field in the state."""
 
-def check_smooth(problem: Problem, what: str, located: bool = False) -> None:
-    """Refuse a torque whose derivatives are missing or jump with the state, unless its jumps are located."""
+
+def check_smooth(problem: Problem, what: str, located: bool = False, otherwise: str = ONE_BODY) -> None:
+    """Refuse a torque whose derivatives are missing or jump with the state, unless its jumps are located.
+
+    `otherwise` is what locates them.
+    """
     check_formula(problem, what)
     field = problem.field
     if field is None or has_states(problem) or not has_conditions(field) or (located and conditions_of(field)):
         return
     which = "==, tables of the state" if located else "where, abs, comparisons of R or omega"
-    instead = "" if located else "use ph.solve or ph.lyapunov with a one-step method or a tolerance, or "
+    instead = "" if located else f"{otherwise}, or "
     raise InputError(
         f"{what} needs a torque that is smooth in the state, and {field.name} has conditions on it ({which}), at which "
         f"derivatives jump; {instead}{'use ' if located else ''}a smooth formula"
@@ -153,6 +160,18 @@ class Tangent(Derivatives):
             run(np.ascontiguousarray(steps), basis, found[some.start : some.stop + 1])
         with np.errstate(invalid="ignore"):
             return np.asarray(found / abs(t - t[0])[:, None])
+
+    def within_steps(self, nodes: tuple[float, ...], block: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield blocks of steps: their ends, and their tangents (n, 6, 6) in principal axes, with jumps at the ends.
+
+        The third are the tangents (n, nodes, 6, 6) up to parts of each step, without these jumps.
+        """
+        spans = self._all()
+        for begin in range(0, len(spans.starts), block):
+            some = spans.some(slice(begin, begin + block))
+            length = some.ends - some.starts
+            inner = [self._pairs.by_state(some._replace(ends=some.starts + c * length)) for c in nodes]
+            yield some.ends, self._by_state(some, begin), np.stack(inner, 1)
 
     def at_end(self, directions: list[Direction], other: Any = ()) -> tuple[np.ndarray, np.ndarray]:
         """Return the last state (7,), and its derivatives (6, directions), in principal axes or in `other` ones."""

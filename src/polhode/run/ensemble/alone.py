@@ -5,6 +5,7 @@ Lanes of a vector take their steps together, and a jump or a pulse ends the step
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 import warnings
@@ -14,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...compile.clock import Stopwatch
-from ...errors import SpeedWarning, StepError
+from ...errors import ResultWarning, SpeedWarning, StepError
 from ...physics.control.controller import control_in
 from ...physics.fields import Field
+from ...physics.fields.variation import PREFIX, SIZE, STATE, VariationField
 from ...physics.problem import Problem
 from ...results import convert
 from ...results.ensemble import Ensemble
@@ -34,6 +36,8 @@ def needed(field: Field | None) -> bool:
 
     It has branches, and a Taylor series on each of them; or it contains a controller.
     """
+    if isinstance(field, VariationField):
+        field = field.template.base
     if field is None or field.opaque:
         return False
     return control_in(field) is not None or (not is_smooth(field) and has_series(field))
@@ -60,19 +64,58 @@ def run(task: Task) -> Ensemble:
         told = f"adaptive steps end at the samples and pulses of each body, so that the {batch.number} bodies are run "
         warnings.warn(f"{told}one by one", SpeedWarning, stacklevel=5)
     with one_by_one.retold(batch.number, but="the error at the end is about"):
-        motions = [_motion(task, *control.separated(task.problem(i))) for i in range(batch.number)]
+        problems = (_without_variation(task.problem(i)) for i in range(batch.number))
+        motions = [_motion(task, *control.separated(problem)) for problem in problems]
     assert task.stops is not None
     times, first = np.append(task.t0, task.stops), motions[0]
+    states = {name: np.stack([x.states[name] for x in motions], 1) for name in first.states}
+    if isinstance(batch.field, VariationField):
+        states[PREFIX + STATE] = _variations(task, times)
     return Ensemble(
         times, np.stack([x.quaternion for x in motions], 1),
         np.stack([x.momentum for x in motions], 1), np.broadcast_to(batch.moments, (batch.number, 3)),
         np.array([x.failed for x in motions]), first.method, watch.seconds,
         steps=np.array([x.steps for x in motions]), bodies=batch.bodies, tol=task.tol,
         error_estimate=None if task.tol is None else np.array([x.error for x in motions]),
-        compile_seconds=watch.compile_seconds,
-        states={name: np.stack([x.states[name] for x in motions], 1) for name in first.states},
+        compile_seconds=watch.compile_seconds, states=states,
         tangent=one_by_one.TangentsOfRuns(times, [x.tangent for x in motions]) if task.tangent else None,
     )  # fmt: skip
+
+
+def _without_variation(problem: Problem) -> Problem:
+    """Return a problem without the variation of its motion, if it has one."""
+    field = problem.field
+    if not isinstance(field, VariationField):
+        return problem
+    made = copy.copy(problem)
+    made.field = field.template.base
+    return made
+
+
+def _variations(task: Task, times: np.ndarray) -> np.ndarray:
+    """Return the states (n, N, 10) of the variations of all bodies; NaN where the tangents of a run do not exist."""
+    from ..variation_along import variation_along
+
+    found, lost = np.full((len(times), task.batch.number, SIZE), np.nan), list[str]()
+    for i in range(task.batch.number):
+        problem = task.problem(i)
+        assert isinstance(problem.field, VariationField)
+        try:
+            found[:, i] = variation_along(_without_variation(problem), problem.field, times, _how(task))
+        except StepError as failed:
+            lost.append(str(failed))
+    if lost:
+        warnings.warn(
+            f"{len(lost)} of {task.batch.number} bodies have no chaos indicators (NaN): {lost[0]}",
+            ResultWarning, stacklevel=4,
+        )  # fmt: skip
+    return found
+
+
+def _how(task: Task) -> dict[str, Any]:
+    """Return the arguments of `solve` for the bodies of a task."""
+    tolerance: dict[str, Any] = {"step_tol": task.step_tol} if task.tol is None else {"tol": task.tol}
+    return tolerance | {"max_step": None if task.longest is None else float(task.longest[0])}
 
 
 def _motion(task: Task, problem: Problem, law: dict[str, Any]) -> _Motion:
@@ -101,10 +144,8 @@ def _with_controller_or_tangent(task: Task, problem: Problem, law: dict[str, Any
 
     assert task.stops is not None
     times = np.append(task.t0, task.stops)
-    how: dict[str, Any] = {"step_tol": task.step_tol} if task.tol is None else {"tol": task.tol}
-    how |= {} if task.longest is None else {"max_step": float(task.longest[0])}
     try:
-        sol, failed = solve(problem, **how, **law, times=times, progress=False, tangent=task.tangent), -1
+        sol, failed = solve(problem, **_how(task), **law, times=times, progress=False, tangent=task.tangent), -1
         rows = np.arange(len(times))
     except StepError as stop:
         if stop.partial is None or task.tangent:

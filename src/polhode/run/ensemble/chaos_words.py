@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from .task import Task
 
 
-def check(problem: Problem, what: str) -> None:
-    """Refuse a problem whose variation is not known."""
-    check_smooth(problem, what)
+def check(problem: Problem, what: str, to_tolerance: bool = True) -> None:
+    """Refuse a problem whose variation is not known; runs to a tolerance locate jumps in the state."""
+    check_smooth(problem, what, to_tolerance, "give step_tol and times instead of a method and dt")
     if problem.body.linear_axis is not None:
         raise InputError(f"{what} is not available for a linear body, whose inertia tensor has no inverse")
     if has_states(problem):
@@ -75,7 +75,7 @@ def nested_floats(values: np.ndarray) -> tuple[Any, ...]:
 
 def with_variation(task: Task, like: Problem) -> Task:
     """Return a task with equal steps and a variation beside each body; `like` has its frequency."""
-    check(task.model, "a chaos indicator")
+    check(task.model, "a chaos indicator", to_tolerance=False)
     given = {"times": task.stops, "numbers of steps for each body": task.counts, "steps for each body": None}
     if task.batch.per_body_dt:
         given["steps for each body"] = task.batch.dt
