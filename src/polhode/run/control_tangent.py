@@ -137,7 +137,7 @@ class ControlledTangent(Tangent):
     def params(self) -> dict[str, np.ndarray]:
         """Derivatives by the parameters of field and controller, by name."""
         problem, varied = self._pairs.problem, varied_parameters(self._pairs.problem)
-        warn_of_fixed_edges(problem, "steps under control cross them")
+        warn_of_fixed_edges(problem, "those of a closed loop are computed along its steps")
         given = self._by_data("params")
         found = np.zeros((*given.shape[:-1], len(varied)))
         found[..., [varied.index(d.parameter) for d in self._directions("params")]] = given
