@@ -79,12 +79,8 @@ def controlled_steps_in_mixed_precision(
     """
     expansion = motion_series(field, has_principal_rotation, paired=True)
     fill, extend = (compiled(text, expansion.constants, number) for text in (expansion.text, expansion.more))
-    size, rows, stride, usual = (
-        expansion.size,
-        expansion.rows,
-        expansion.stride,
-        noinline(controlled_taylor_step(field, has_principal_rotation, number)),
-    )
+    size, rows, stride = expansion.size, expansion.rows, expansion.stride
+    usual = noinline(controlled_taylor_step(field, has_principal_rotation, number))
 
     @kernel
     def controlled_step(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, orders: Any) -> Any:

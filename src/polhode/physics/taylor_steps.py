@@ -130,17 +130,17 @@ def _increments(end: Any, work: Any, rows: Any, stride: int, order: int, h: Numb
     return times(system[0], scale(h, w)), scale(h, v), (s, s, s)
 
 
+def _parts(series: Series, number: Callable[[Any], Any]) -> tuple[Any, int, Any, int]:
+    """The kernel that fills a workspace with a series, and the size, rows and stride of the workspace."""
+    return compiled(series.text, series.constants, number), series.size, series.rows, series.stride
+
+
 def taylor_kernel(
     field: Field | None, has_principal_rotation: bool, order: int, number: Callable[[Any], Any]
 ) -> Callable[..., Any]:
     """Kernel (t, q, m, system, h) -> increments for `state.incremented`, by series of w and q to the given order."""
     expansion = motion_series(field, has_principal_rotation, order)
-    fill, size, rows, stride = (
-        compiled(expansion.text, expansion.constants, number),
-        expansion.size,
-        expansion.rows,
-        expansion.stride,
-    )
+    fill, size, rows, stride = _parts(expansion, number)
 
     @kernel
     def expanded(t: Any, q: Any, m: Any, system: Any, h: Any) -> Any:
@@ -197,12 +197,7 @@ def controlled_taylor_step(
     `most` is the highest order that the step is called with.
     """
     expansion = motion_series(field, has_principal_rotation, most)
-    fill, size, rows, stride = (
-        compiled(expansion.text, expansion.constants, number),
-        expansion.size,
-        expansion.rows,
-        expansion.stride,
-    )
+    fill, size, rows, stride = _parts(expansion, number)
 
     @kernel
     def controlled_step(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
