@@ -26,7 +26,7 @@ STEPS: dict[str, dict[str, Any]] = {
 }
 """How one body steps."""
 
-MANY_STEPS = {name: STEPS[name] for name in ("method, `dt`", "`tol`", "`step_tol`")}
+MANY_STEPS = {"method, `dt`": {"method": "fe", "dt": DT}} | {name: STEPS[name] for name in ("`tol`", "`step_tol`")}
 
 KEPT: dict[str, dict[str, Any]] = {
     "every step": {},

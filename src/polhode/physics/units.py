@@ -26,7 +26,8 @@ from ..symbolic.expression import Expr, symbol
 from ..taylor.graph import substituted
 from .body import Body
 from .fields import Field
-from .fields.trace import Trace, of_formula
+from .fields.derived import DerivedField
+from .fields.trace import of_formula
 from .problem import Problem
 
 NEAR, WIDE = 20, 100
@@ -103,60 +104,49 @@ class ScaledRun:
         return None if states is None else units.rows(states, back=True)
 
 
-class ScaledField(Field):
-    """A field in rescaled units: three extra parameters are the factors of t, of omega and of the torque."""
+class ScaledField(DerivedField):
+    """A field in rescaled units: three extra parameters are the factors of t, of omega and of the torque.
+
+    States keep their units.
+    """
 
     def __init__(self, field: Field, units: Units) -> None:
-        self.plain, self.units, self.template, self.values = field, units, field.template, field.values
-        self.name, self.kind = field.name, field.kind
+        super().__init__(field, units)
+        self.units = units
 
     @property
     def parameters(self) -> tuple[float, ...]:
         """The parameters of the field, then the factors."""
         a, torque = self.units.time, self.units.torque
         sign = self.units.sign
-        return (*self.plain.parameters, math.ldexp(sign, a), math.ldexp(sign, -a), math.ldexp(1.0, torque))
-
-    def __reduce__(self) -> Any:
-        """Sent as the field and the units."""
-        return ScaledField, (self.plain, self.units)
-
-    def find_trace(self) -> Trace:
-        """That of the field's formula in other units."""
-        made: Trace = self.plain.trace(ScaledField, Trace)
-        return made
+        return (*self.whole.parameters, math.ldexp(sign, a), math.ldexp(sign, -a), math.ldexp(1.0, torque))
 
     @of_formula
     def graph(self) -> tuple[tuple[Expr, Expr, Expr], Expr | None]:
         """Torque and potential."""
-        force, U = self.plain.graph
+        force, U = self.whole.graph
         a, b, c = self._scaled(force)
         return (a, b, c), None if U is None else self._scaled([U])[0]
-
-    @property
-    def states(self) -> dict[str, Any]:
-        """Those of the field: states keep their units."""
-        return self.plain.states
 
     @of_formula
     def coupled(self) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
         """Torque and rates of the states."""
-        force, rates = self.plain.coupled
+        force, rates = self.whole.coupled
         return tuple(self._scaled(force)), tuple(self._factors()[0] * x for x in self._in_units(rates))
 
     @of_formula
     def written(self) -> Any:
         """The torque in the user's frame."""
-        return tuple(self._scaled(self.plain.written))
+        return tuple(self._scaled(self.whole.written))
 
     def check(self, t: float, R: Any, omega: Any, context: str) -> None:
         """Check the function, in the user's units."""
         a, sign = self.units.time, self.units.sign
-        self.plain.check(math.ldexp(sign * t, a), R, tuple(math.ldexp(sign * x, -a) for x in omega), context)
+        self.whole.check(math.ldexp(sign * t, a), R, tuple(math.ldexp(sign * x, -a) for x in omega), context)
 
     def _factors(self) -> list[Expr]:
         """Symbols of the factors of t, of omega and of the torque."""
-        return [symbol(f"p{len(self.plain.parameters) + i}") for i in range(3)]
+        return [symbol(f"p{len(self.whole.parameters) + i}") for i in range(3)]
 
     def _in_units(self, formulas: Sequence[Expr]) -> list[Expr]:
         """Formulas of the field with time and velocity in the new units."""

@@ -102,5 +102,5 @@ def test_many_bodies_one_by_one_are_told():
         return ph.where(omega[0] > 0, -k, k), 0.0, 0.0
 
     given = ph.Problem(ph.Body([1.0, 1.0, 1.0]), relay(0.1), omega=[0, 0, 1])
-    with pytest.warns(SpeedWarning, match="each body meets them in other steps, so that the 101 bodies are run"):
+    with pytest.warns(SpeedWarning, match="each of the 101 bodies meets them in other steps, so that bodies are run"):
         ph.ensemble(given, "mkrk(rk4)", omega=[[9, 0, 1]] * 101, dt=0.1, steps=1)

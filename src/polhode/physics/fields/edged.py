@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from ...symbolic.expression import Expr
-from .field import Field
+from .derived import DerivedField
 from .switches import PiecewiseField
-from .trace import Trace, of_formula
+from .trace import of_formula
 
 EXTRA = 3
 """Parameters of an `EdgedField` after those of the field itself: a moment, the edges, and the moments between them."""
 
 
-class EdgedField(Field):
+class EdgedField(DerivedField):
     """A field between its edges, and the edges.
 
     Parameters
@@ -26,8 +26,8 @@ class EdgedField(Field):
     """
 
     def __init__(self, field: PiecewiseField, edges: np.ndarray, moments: np.ndarray) -> None:
-        self.whole, self.edges, self.moments = field, edges, moments
-        self.template, self.values, self.name, self.kind = field.template, field.values, field.name, field.kind
+        super().__init__(field, edges, moments)
+        self.edges, self.moments = edges, moments
 
     @property
     def moment_place(self) -> int:
@@ -39,24 +39,10 @@ class EdgedField(Field):
         """The parameters of the field, then edges and moments."""
         return (*self.whole.parameters, self.edges, self.moments)
 
-    def __reduce__(self) -> Any:
-        """Sent as its parts."""
-        return EdgedField, (self.whole, self.edges, self.moments)
-
-    def find_trace(self) -> Trace:
-        """That of the field's formula, with two further columns."""
-        made: Trace = self.whole.trace(EdgedField, Trace)
-        return made
-
     @of_formula
     def graph(self) -> tuple[tuple[Expr, Expr, Expr], Expr | None]:
         """Those of the field."""
         return self.whole.graph
-
-    @property
-    def states(self) -> dict[str, Any]:
-        """Those of the field."""
-        return self.whole.states
 
     @of_formula
     def coupled(self) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:

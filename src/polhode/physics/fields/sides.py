@@ -12,11 +12,12 @@ from typing import Any
 
 from ...numbers import arrays, floats  # noqa: F401 - arrays: conditions are evaluated at many states at once
 from ...symbolic.expression import COMPARISONS, Expr, lift, ordered, source, symbol
+from .derived import DerivedField
 from .edged import EdgedField
 from .field import Field
 from .kernels import formula_kernel
 from .switches import PiecewiseField, _depends, _rebuilt, _with_moving_states
-from .trace import Trace, of_formula, once_for_formula
+from .trace import of_formula, once_for_formula
 
 LOCATED = ("lt", "le", "abs")
 """Operations with two sides."""
@@ -54,12 +55,8 @@ def has_conditions(field: Field) -> bool:
     return any(node in moving and node.op in (*LOCATED, *OTHERS) for node in nodes)
 
 
-class SidedField(Field):
+class SidedField(DerivedField):
     """A field on one side of each of its conditions; the last parameters, added here, are the sides, 1 or 0."""
-
-    def __init__(self, field: Field) -> None:
-        self.whole, self.template, self.values = field, field.template, field.values
-        self.name, self.kind = field.name, field.kind
 
     @property
     def count(self) -> int:
@@ -70,20 +67,6 @@ class SidedField(Field):
     def parameters(self) -> tuple[float, ...]:
         """The parameters of the field, then the sides (0 until a run sets them)."""
         return (*self.whole.parameters, *[0.0] * self.count)
-
-    def __reduce__(self) -> Any:
-        """Sent as the whole field."""
-        return SidedField, (self.whole,)
-
-    @property
-    def states(self) -> dict[str, Any]:
-        """Those of the field: what a controller holds."""
-        return self.whole.states
-
-    def find_trace(self) -> Trace:
-        """That of the field's formula on one side."""
-        made: Trace = self.whole.trace(SidedField, Trace)
-        return made
 
     @of_formula
     def graph(self) -> tuple[tuple[Expr, Expr, Expr], Expr | None]:

@@ -19,10 +19,11 @@ from ...numbers import arrays, floats  # noqa: F401 - arrays: formulas are evalu
 from ...numbers.primitives import epsilon
 from ...symbolic.expression import COMPARISONS, Expr, ordered, source, symbol, symbols_in
 from ...taylor.graph import substituted
+from .derived import DerivedField
 from .field import Field
 from .kernels import formula_kernel
 from .states import places
-from .trace import Trace, of_formula, once_for_formula
+from .trace import of_formula, once_for_formula
 
 SAMPLES = 2**15
 """Times at which a condition is sampled if its edges have no formula."""
@@ -50,26 +51,13 @@ def _switches(outputs: Sequence[Expr]) -> list[Expr]:
     return [n for n in nodes if n.op in (*COMPARISONS, "bracket") and n in timed and n not in moving]
 
 
-class PiecewiseField(Field):
+class PiecewiseField(DerivedField):
     """A field between two of its edges; the last parameter, added here, is a time between them."""
-
-    def __init__(self, field: Field) -> None:
-        self.whole, self.template, self.values = field, field.template, field.values
-        self.name, self.kind = field.name, field.kind
 
     @property
     def parameters(self) -> tuple[float, ...]:
         """The parameters of the field, then the moment (0 until a run sets it)."""
         return (*self.whole.parameters, 0.0)
-
-    def __reduce__(self) -> Any:
-        """Sent as the whole field."""
-        return PiecewiseField, (self.whole,)
-
-    def find_trace(self) -> Trace:
-        """That of the field's formula between edges."""
-        made: Trace = self.whole.trace(PiecewiseField, Trace)
-        return made
 
     @of_formula
     def graph(self) -> tuple[tuple[Expr, Expr, Expr], Expr | None]:
@@ -77,11 +65,6 @@ class PiecewiseField(Field):
         force, U = self.whole.graph
         a, b, c = self._held(force)
         return (a, b, c), U
-
-    @property
-    def states(self) -> dict[str, Any]:
-        """Those of the field."""
-        return self.whole.states
 
     @of_formula
     def coupled(self) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
