@@ -22,8 +22,7 @@ hypothesis.settings.load_profile("same")
 
 # Compiling makes and drops millions of small objects among a million that stay: those of modules and collected tests.
 # With the usual thresholds the search for cycles took a quarter of the collection and 8 % of the tests that compile.
-# Nothing is frozen: only then does the library count what a compilation leaves behind as old, without a search.
-gc.set_threshold(20_000, 50, 100)
+gc.set_threshold(10_000, 20, 50)
 
 
 SLOW = frozenset(Path(__file__).with_name("slow.txt").read_text().splitlines())
@@ -36,6 +35,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid in SLOW:
             item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests stay to the end: no search for cycles among them."""
+    gc.collect()
+    gc.freeze()
 
 
 SPREAD = ("test_docs.py",)
