@@ -48,8 +48,9 @@ def test_the_bits_are_those_of_compiled_code(axes, several):
             np.testing.assert_array_equal(one, other)
 
 
-def test_a_conversion_is_compiled_only_for_many_bodies(monkeypatch):
+def test_a_conversion_is_compiled_only_for_many_bodies(monkeypatch, tmp_path):
     """NumPy converts the bodies of the first calls: for them it takes less time than compiling."""
+    monkeypatch.setenv("POLHODE_CACHE", str(tmp_path / "cache"))  # the usual one has it from the last run of the tests
     monkeypatch.setattr(layout, "CONVERTED", collections.Counter())
 
     def found(number):
