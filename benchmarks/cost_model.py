@@ -3,7 +3,7 @@
     python benchmarks/cost_model.py
 
 Taylor runs of several orders and runs of the pair 8(7) are timed in one run. Least squares of the relative errors give
-nanoseconds per expansion and term, and per step of the pair and operation of the torque.
+nanoseconds per sum of products in an order, and per step of the pair and operation of the torque.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def expansions() -> None:
                 seconds, path = _timed(run)
                 best, steps = min(best, seconds), len(path.times) - 1
             terms = motion_series(problem.field, False).terms
-            rows.append([1.0, terms * run.order * (run.order - 1) / 2])
+            rows.append([float(terms * run.order)])
             times.append(1e9 * best / steps)
-    fitted(rows, times, ["an expansion", "a term"])
+    fitted(rows, times, ["a sum of an order"])
 
 
 def pairs() -> None:

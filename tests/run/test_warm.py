@@ -60,4 +60,4 @@ def test_a_notebook_is_told_what_it_waits_for(monkeypatch, capsys):
         return -size * omega[0], -0.25 * size * omega[1], -0.125 * size * omega[2] * omega[2]
 
     ph.solve(ph.Problem(ph.Body([1.0, 2.0, 2.5]), unheard(0.1), omega=[1.0, 0.2, 0.1]), step_tol=1e-3, t_end=0.1)
-    assert "compiling verner87" in capsys.readouterr().err
+    assert "compiling enright_verner76" in capsys.readouterr().err

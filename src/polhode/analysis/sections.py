@@ -28,9 +28,8 @@ from ..run.failures import explain
 from ..run.fixed_step import RunState, solved
 from ..run.integrator import engine
 from ..run.schedule import scheduled
-from ..run.step_control import EPS, LARGEST, SMALLEST, formula
+from ..run.step_control import EPS, LARGEST, SMALLEST, ranked
 from ..run.step_count import end_time, length
-from ..run.tolerance import angle
 
 TOLERANCE = 1e-12
 """Default error of a single step: after thousands of crossings the energy error is about 1e-9."""
@@ -136,7 +135,7 @@ def _to_tolerance(problem: Problem, cut: Event, end: float, tol: float, progress
     if not EPS <= tol <= LARGEST:
         raise InputError(f"step_tol must lie between {EPS:.2g} and {LARGEST:g}; got {tol:g}")
     legs = scheduled(problem, end, tol)
-    run = Run(legs.problem, formula(legs.problem).ranked(max(tol, SMALLEST), angle(legs))[0], end, tol, legs)
+    run = Run(legs.problem, ranked(max(tol, SMALLEST), 1.0, legs)[0], end, tol, legs)
     name = run.controlled_step.label(run.order)
     kept, bar = Crossings(problem, cut, run, method=name, dt=0.0, step_tol=tol), Progress(progress, name, PARTS)
     made = run.start()

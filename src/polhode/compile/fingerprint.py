@@ -44,7 +44,7 @@ COMPILER = tuple(
         "numbers.primitives", "numbers.dispatch", "numbers.double_double", "compile.numba_target",
         "compile.front_end", "compile.inner_functions", "compile.simd.vector_types", "compile.simd.functions",
         "compile.simd.dual", "compile.simd.workspace", "compile.simd.rows", "compile.simd.lanewise",
-        "compile.simd.words",
+        "compile.simd.words", "compile.simd.convolution", "compile.simd.rough",
     )
 )  # fmt: skip
 """Modules that tell numba how to compile primitives. They reach compiled code through overloads, which no closure

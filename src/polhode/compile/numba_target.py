@@ -19,7 +19,7 @@ from ..numbers.dispatch import KERNELS, NO_FMA, NOINLINE, OVERLOADS, USER_CODE
 from ..numbers.primitives import FUNCTIONS
 from . import front_end, inner_functions, release
 from .fingerprint import UnknownContent, fingerprint
-from .simd import dual, functions, lanewise, rows, vector_types, words, workspace  # noqa: F401 - lanewise: registered
+from .simd import convolution, dual, functions, lanewise, rough, rows, vector_types, words, workspace  # noqa: F401 - lanewise: registered
 
 OPTIONS = {"error_model": "numpy", "nogil": True, "fastmath": {"contract"}}
 """`contract` allows fused multiply-adds, except in the kernels of `NO_FMA`."""
@@ -120,7 +120,7 @@ def _rough_log2(x: Any) -> Any:
     if current_target() == "cuda":
         single = importlib.import_module("numba.cuda.libdevice").fast_log2f
         return lambda x: float(single(numba.float32(max(x, 1e-37))))
-    return lambda x: math.log2(max(x, 1e-300))
+    return lambda x: rough.rough_log2(x)
 
 
 def _rough_exp2(x: Any) -> Any:
@@ -129,7 +129,7 @@ def _rough_exp2(x: Any) -> Any:
     if current_target() == "cuda":
         single = importlib.import_module("numba.cuda.libdevice").exp2f
         return lambda x: float(single(numba.float32(x)))
-    return lambda x: 2.0**x
+    return lambda x: rough.rough_exp2(x)
 
 
 def _absent(force: Any) -> Any:
@@ -158,6 +158,7 @@ def _teach_primitives() -> None:
         overload(function, strict=False, jit_options=INNER)(made)
     workspace.teach(INNER)
     rows.teach(INNER)
+    convolution.teach(INNER)
     words.teach(INNER)
     dual.teach(INNER)
     overload(primitives.epsilon, jit_options=INNER)(lambda x: lambda x: 2.220446049250313e-16)

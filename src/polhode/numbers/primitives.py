@@ -194,6 +194,30 @@ def combined(weights: Any, rows: Any) -> Any:
     return tuple(totals)
 
 
+def store(work: Any, at: int, numbers: Any, places: str) -> None:
+    """Write numbers to consecutive places of a workspace: `places` lists their indices, with "-" for an unused place.
+
+    In compiled code eight places are a vector, with zeros in unused places.
+    """
+    for i, place in enumerate(places.split()):
+        if place != "-":
+            work[at + i] = numbers[int(place)]
+
+
+def convolved(work: Any, left: int, right: int, stride: int, k: int, count: int, spare: int) -> Any:
+    """Return `count` sums over 0 < j < k: work[left + i + stride j] work[right + i + stride (k - j)].
+
+    In compiled code, for doubles only, the products of one j are vectors. `left`, `right`, `stride` and `spare` are
+    multiples of eight, the numbers are written by `store`, k is 1, 2, ... in turn, and from `spare` on there is room
+    for the sums of the next order.
+    """
+    totals = [0] * count
+    for j in range(1, k):
+        a, b = left + stride * j, right + stride * (k - j)
+        totals = [total + work[a + i] * work[b + i] for i, total in enumerate(totals)]
+    return tuple(totals)
+
+
 def all_lanes(condition: Any) -> bool:
     """Whether the condition holds: for SIMD lanes, in all of them."""
     return bool(condition)

@@ -10,6 +10,7 @@ from ..numbers.dispatch import kernel, noinline
 from ..numbers.primitives import all_lanes, finite, rough_log2, to_float32, to_float64, where, workspace
 from ..numbers.types import Number
 from ..symbolic.expression import compiled
+from ..taylor.karatsuba import PairedWriter
 from .taylor_steps import MOST, Expanded, _larger, controlled_taylor_step, rough_reach, terms_of
 
 NEAR = 2.0
@@ -52,7 +53,7 @@ def controlled_steps_in_mixed_precision(
     Products are summed in pairs. If the step length changed by more than a factor of two, if the two precisions
     disagree visibly, or if float32 overflowed, the step is recomputed in double precision.
     """
-    expansion = expanded.series(MOST, True)
+    expansion = expanded.series(MOST, PairedWriter)
     fill, extend = (compiled(text, expansion.constants, number) for text in (expansion.text, expansion.more))
     size, rows, stride = expansion.size, expansion.rows, expansion.stride
     usual = noinline(controlled_taylor_step(expanded, number))

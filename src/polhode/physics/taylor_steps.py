@@ -6,16 +6,17 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..kernels.loops import fitted
+from ..kernels.loops import allowed, fitted
 from ..kernels.so3 import add, exp, scale, times, unrotate
 from ..kernels.state import incremented
 from ..kernels.unroll import unrolled_kernel
+from ..numbers import floats
 from ..numbers.dispatch import kernel
 from ..numbers.primitives import exp as exponential
 from ..numbers.primitives import log, rough_exp2, rough_log2, to_float32, to_float64, where, workspace
 from ..numbers.types import Number, Vec3
 from ..symbolic.expression import compiled
-from ..taylor.karatsuba import PairedWriter
+from ..taylor.packed import PackedWriter
 from ..taylor.writer import Series, Writer, series
 from .equations import PARAMETERS, attitude_rates, averaging, spinning, starts, torque_of, working
 from .fields import Field
@@ -100,12 +101,11 @@ BODY = 7
 
 
 @once_for_formula
-def motion_series(field: Field | None, has_principal_rotation: bool, order: int = MOST, paired: bool = False) -> Series:
-    """The series of w and q; `paired`: in a unit of time near the radius of convergence, with half the products."""
-    rates, writer = (
-        spinning(torque_of(field, has_principal_rotation)) | attitude_rates(),
-        PairedWriter if paired else Writer,
-    )
+def motion_series(
+    field: Field | None, has_principal_rotation: bool, order: int = MOST, writer: type[Writer] = Writer
+) -> Series:
+    """The series of w and q."""
+    rates = spinning(torque_of(field, has_principal_rotation)) | attitude_rates()
     return series(PARAMETERS, starts(len(field.parameters) if field else 0), rates, (), order + 1, writer)
 
 
@@ -201,8 +201,8 @@ def sums_of(rows: tuple[int, ...], stride: int) -> Callable[..., Any]:
 class Expanded(NamedTuple):
     """A system that Taylor steps integrate: a body, alone or with a variation of its motion."""
 
-    series: Callable[[int, bool], Series]
-    """The series (highest order, paired): w and q, and further ones."""
+    series: Callable[[int, type[Writer]], Series]
+    """The series, from the highest order and the writer of their kernels: w and q, and further ones."""
     start: Callable[..., Any]
     """Kernel (y, system) -> (q, w), the second with the initial values of the further series."""
     weights: Callable[..., Any]
@@ -251,7 +251,7 @@ def chosen_body(condition: Any, yes: Any, no: Any) -> Any:
 def body(field: Field | None, has_principal_rotation: bool) -> Expanded:
     """A body alone."""
     return Expanded(
-        lambda most, paired: motion_series(field, has_principal_rotation, most, paired=paired), _body_at_start,
+        lambda most, writer: motion_series(field, has_principal_rotation, most, writer), _body_at_start,
         body_weights, lambda sums: body_at_end, chosen_body,
     )  # fmt: skip
 
@@ -268,16 +268,57 @@ def reach(last: Number, before: Number, order: int, left: Number) -> Number:
 
 @kernel
 def rough_reach(last: Number, before: Number, order: int) -> Number:
-    """As `reach`, from float32 numbers, to a few parts in a thousand."""
+    """As `reach`, to a few parts in a thousand; from float32 numbers in SIMD lanes."""
     return rough_exp2(to_float64(-_larger(rough_log2(last) * (1 / order), rough_log2(before) * (1 / (order - 1)))))
 
 
-def controlled_taylor_step(expanded: Expanded, number: Callable[[Any], Any], most: int = MOST) -> Callable[..., Any]:
+@kernel
+def _rough_reach_of_one(last: Number, before: Number, order: int, left: Number) -> Number:
+    return where((last > 0) | (before > 0), rough_reach(last, before, order), left)
+
+
+def favouring_series(expanded: Expanded, short: int) -> Callable[..., Any]:
+    """Function (t, end, longest, y, system, tolerance, order, cost, lengths) -> whether Taylor steps need less work.
+
+    They cost `cost` times as much as other steps, which are `lengths` times as long as terms of order `short` reach; no
+    step is longer than `longest`. Taylor steps are the longer ones if their series converges fast, for example that of
+    a nearly uniform rotation.
+    """
+    expansion = expanded.series(MOST, PackedWriter)
+    fill, size = compiled(expansion.text, expansion.constants, floats.number), expansion.size
+    read, _, size_of, *_ = terms_of(expansion.rows, expansion.stride)
+    start, weights_of = expanded.start, expanded.weights
+
+    def favours_series(
+        t: Any, end: Any, longest: Any, y: Any, system: Any, tolerance: Any, order: int, cost: Any, lengths: Any
+    ) -> Any:
+        q, w = start(y, system)
+        work = workspace(q[0], size)
+        fill(t, q, w, system, 1, work, order)
+        limits, _ = allowed(tolerance, end - t, y[1], 0 * t, system)
+        weights = weights_of(y, system, limits)
+        last, before = size_of(read(work, order), weights), size_of(read(work, order - 1), weights)
+        here, lower = size_of(read(work, short), weights), size_of(read(work, short - 1), weights)
+        series, other = rough_reach(last, before, order), lengths * rough_reach(here, lower, short)
+        return where(series < longest, series, longest) >= cost * where(other < longest, other, longest)
+
+    return favours_series
+
+
+def packed_taylor_step(expanded: Expanded) -> Callable[..., Any]:
+    """`controlled_taylor_step` for one body in doubles, with vector instructions and rough step lengths."""
+    return controlled_taylor_step(expanded, floats.number, MOST, PackedWriter, _rough_reach_of_one)
+
+
+def controlled_taylor_step(
+    expanded: Expanded, number: Callable[[Any], Any], most: int = MOST, writer: type[Writer] = Writer,
+    reach: Callable[..., Any] = reach,
+) -> Callable[..., Any]:  # fmt: skip
     """Adaptive step: one expansion, evaluated as far ahead as the tolerances (attitude, momentum) allow.
 
     `most` is the highest order that the step is called with.
     """
-    expansion = expanded.series(most, False)
+    expansion = expanded.series(most, writer)
     fill, size = compiled(expansion.text, expansion.constants, number), expansion.size
     terms = terms_of(expansion.rows, expansion.stride)
     read, size_of = terms.read, terms.size

@@ -21,7 +21,6 @@ from ..kernels.so3 import rotate, scale, times, unrotate
 from ..kernels.unroll import unrolled_kernel
 from ..numbers.dispatch import kernel
 from ..numbers.primitives import log, sqrt, where
-from ..taylor.karatsuba import PairedWriter
 from ..taylor.writer import Series, Writer, series
 from .equations import PARAMETERS, attitude_rates, spinning, starts, torque_of, variational_rates
 from .fields import Field
@@ -33,12 +32,12 @@ from .taylor_steps import BODY, Expanded, body_at_end, body_weights, chosen_body
 
 @once_for_formula
 def _series(
-    field: Field | None, has_principal_rotation: bool, parameters: int, order: int, paired: bool = False
+    field: Field | None, has_principal_rotation: bool, parameters: int, order: int, writer: type[Writer]
 ) -> Series:
     """The series of w, q, d and e; `parameters` is the number of those before the principal axes."""
     rates = spinning(torque_of(field, has_principal_rotation)) | attitude_rates()
     rates |= variational_rates(None if field is None else field.graph[0], has_principal_rotation)
-    return series(PARAMETERS, starts(parameters), rates, (), order + 1, PairedWriter if paired else Writer)
+    return series(PARAMETERS, starts(parameters), rates, (), order + 1, writer)
 
 
 # --- with the growth of the variation ---------------------------------------------------------------
@@ -170,7 +169,7 @@ def growing_variation(field: VariationField, has_principal_rotation: bool, nodes
         return end
 
     return Expanded(
-        lambda most, paired: _series(base, has_principal_rotation, count, most, paired=paired),
+        lambda most, writer: _series(base, has_principal_rotation, count, most, writer),
         start, weights, ended, _chosen(SIZE),
     )  # fmt: skip
 

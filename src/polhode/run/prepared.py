@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from ..physics.units import NO_UNITS, Units, rescaled
 from .adaptive import distance_of_states, larger, rounding, scale_of, shorter
 from .error_estimate import estimated, first_tolerance
 from .exact import free_end
-from .step_control import FEW_ROWS, AdaptiveStep, compiled, entry_point, formula
+from .step_control import FEW_ROWS, AdaptiveStep, Choice, compiled, entry_point, formula
 from .tolerance import Wish, exact_error
 
 Vector = tuple[float, float, float]
@@ -25,10 +26,10 @@ Found = tuple[Any, int, str, float | None]
 """State at the end, steps, method, and estimated error."""
 
 NEXT, MOST_TURN = 1.05, 1e6
-"""Ratio of angles at which the choice of the step is looked up, finer than `Formula.ranked` rounds; the largest one."""
+"""Ratio of angles at which the choice of the step is looked up, finer than `Formula.choice` rounds; the largest one."""
 
 MOST_RANGES = 16
-"""Ranges of angles, each with its kind of step, that are kept: near an edge, states have angles on both sides."""
+"""Ranges of angles, each with its choice, that are kept: near an edge, states have angles on both sides."""
 
 FIRST_ROWS = FEW_ROWS - 1
 """Steps in the first piece of a run; `adaptive.Run` has the start there, too."""
@@ -122,7 +123,7 @@ class Direction:
         self.kinds = None if problem.field is None else formula(self.problem)
         self.code: dict[tuple[str, int], tuple[Any, str]] = {}
         self.loops: dict[tuple[str, float], Loop] = {}
-        self.chosen: list[tuple[float, float, AdaptiveStep, Loop]] = []
+        self.chosen: list[tuple[float, float, Choice]] = []
         self.spare: list[tuple[np.ndarray, np.ndarray]] = []
         self.longest_step = entry_point(compiled(lambda: _longest_step, "longest step"), 0.0, np.empty(1), 0)
         self.end = self._exactly() if self.kinds is None else self._stepped if wish.of_steps else self._compared
@@ -153,7 +154,7 @@ class Direction:
 
     def _stepped(self, y: Any, m: Any, t: float, end: float, turn: float) -> Found | None:
         """Run with an error of each step."""
-        loop = self.choice(turn)[3]
+        loop = self.loop(self.kind(y, t, end, turn), self.wish.tol)
         buffer, (new, now, proposal, largest, turned, count, lost, fine) = self._begun(loop, y, t, end, math.inf)
         self.spare.append(buffer)
         if now >= end:
@@ -165,7 +166,7 @@ class Direction:
 
     def _compared(self, y: Any, m: Any, t: float, end: float, turn: float) -> Found | None:
         """Run with an error at the end; None also if the first kind of step does not reach it."""
-        tol, kind = self.wish.tol, self.choice(turn)[2]
+        tol, kind = self.wish.tol, self.kind(y, t, end, turn)
         first = EndRun((self, kind, y, t, end, math.hypot(*m)), first_tolerance(tol, kind.eps))
         found = estimated(first, tol)
         path = found.path
@@ -235,20 +236,33 @@ class Direction:
             self.code[kind.name, order] = advance, kind.label(order)
         return self.code[kind.name, order]
 
-    def choice(self, turn: float) -> tuple[float, float, AdaptiveStep, Loop]:
-        """Return a range of angles around one, the kind of step that needs the least work for it, and its loop."""
-        for entry in self.chosen:
-            if entry[0] <= turn <= entry[1]:
-                return entry
-        kind = self._ranked(turn)
-        low, high = (self._edge(turn, factor, lambda x: self._ranked(x) is kind) for factor in (1 / NEXT, NEXT))
-        made = low, high, kind, self.loop(kind, self.wish.tol)
-        self.chosen = [made, *self.chosen[: MOST_RANGES - 1]]
+    def kind(self, y: Any, t: float, end: float, turn: float) -> AdaptiveStep:
+        """Return the kind of step that needs the least work from a state through an angle."""
+        choice = self.choice(turn)
+        if choice.measures is None:
+            return choice.kinds[0]
+        favoured = self.favours_series(t, end, end - t, y, self.system, self.wish.tol, *choice.measures)
+        return choice.kinds[0 if favoured else 1]
+
+    @functools.cached_property
+    def favours_series(self) -> Any:
+        """The machine code of `Formula.favours_series`."""
+        assert self.kinds is not None
+        return entry_point(self.kinds.favours_series, 0.0, 0.0, 0.0, self.start, self.system, 0.0, 0, 0.0, 0.0)
+
+    def choice(self, turn: float) -> Choice:
+        """Return how to choose the kind of step for an angle; angles around it have the same choice."""
+        for low, high, found in self.chosen:
+            if low <= turn <= high:
+                return found
+        made = self._choice(turn)
+        low, high = (self._edge(turn, factor, lambda x: self._choice(x) is made) for factor in (1 / NEXT, NEXT))
+        self.chosen = [(low, high, made), *self.chosen[: MOST_RANGES - 1]]
         return made
 
-    def _ranked(self, turn: float) -> AdaptiveStep:
+    def _choice(self, turn: float) -> Choice:
         assert self.kinds is not None
-        return self.kinds.ranked(self.wish.tol, turn, self.wish.finer)[0]
+        return self.kinds.choice(self.wish.tol, turn, self.wish.finer)
 
     @staticmethod
     def _edge(turn: float, factor: float, holds: Callable[[float], bool]) -> float:

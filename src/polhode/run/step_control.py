@@ -4,10 +4,10 @@ Taylor steps exist for every smooth formula, Verner's Runge-Kutta pair 8(7) for 
 torques with branches. All that a run needs to know about a formula is computed once and cached (`formula`), so a new
 state needs no planning.
 
-The work depends on the formula, the tolerance and the rotation angle. Both step lengths scale with the radius of
-convergence of the motion, so their ratio depends only on the accuracy of a step: `STEPS_RATIO`, measured for random
-tops, driven and rotating torques, states and end times; 80 % of the ratios lie within a factor of 1.5. The cost of a
-step follows from its operations (`benchmarks/cost_model.py` measures the constants).
+The work depends on the formula, the tolerance and the state. For high accuracy the series at the start of a run show
+how long the steps of both kinds will be: Taylor steps by their last terms, those of the pair by the terms of its order.
+The series of a nearly uniform rotation converge fast, and Taylor steps are then long. The cost of a step follows from
+its operations (`benchmarks/cost_model.py` measures the constants).
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Hashable
-from typing import Any
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from .._memo import MADE
 from ..kernels.loops import LATER, ROTATION, StateSpace, adaptive_stepping, interpolating
 from ..methods import Method
 from ..methods.adaptive.controller import controlled_step_from_estimate
 from ..methods.adaptive.dormand_prince import dormand_prince
+from ..methods.adaptive.enright_verner76 import enright_verner76
 from ..methods.adaptive.verner87 import PAIR, verner87
 from ..methods.families import taylor as lie_taylor
 from ..numbers import floats
@@ -35,22 +34,36 @@ from ..physics.fields import Field
 from ..physics.fields.states import places
 from ..physics.mixed_precision import controlled_steps_in_mixed_precision
 from ..physics.problem import Problem
-from ..physics.taylor_steps import MOST, body, controlled_taylor_step, motion_series
+from ..physics.taylor_steps import MOST, Expanded, body, favouring_series, motion_series, packed_taylor_step
 from ..symbolic.expression import COMPARISONS, Expr, ordered, symbol
 from .integrator import structure, torque_kernel
+from .schedule import Schedule
 
 EPS = 2.0**-52
 SMALLEST, LARGEST = 1e-15, 0.1
 """Smallest and largest tolerance allowed."""
 
-NS_EXPANSION, NS_TERM = 110.0, 0.18
-"""Nanoseconds for an expansion, and for one product in a sum."""
+NS_SUM = 1.4
+"""Nanoseconds of a Taylor step for each sum of products in an order: vectors make the length of the sum irrelevant."""
 
-NS_PAIR, NS_STAGE, NS_FLOP = 10.0, 9.0, 0.19
+NS_PAIR, NS_STAGE, NS_FLOP = 22.0, 9.0, 0.17
 """Nanoseconds for a step of the pair 8(7), for one of its stages, and for one operation of the torque."""
 
-STEPS_RATIO = ((3.3, 0.7), (6.3, 0.95), (9.3, 1.5), (11.3, 2.1), (15.0, 4.0))
-"""(-log10 of the tightest step tolerance, steps of the pair 8(7) per Taylor step); the last is extrapolated."""
+PAIR_REACH, MORE_DIGITS = 1.47, 26.0
+"""The pair 8(7) makes steps PAIR_REACH 10^(digits/MORE_DIGITS) times as long as terms of order 8 reach.
+
+That is, if it is to have the error of Taylor steps, at the end of runs of tops, near walls and in quadratic potentials,
+with errors of 1e-4 to 1e-10; digits are -log10 of the tightest step tolerance. Nine of ten predictions are right within
+a factor of 1.4.
+"""
+
+LOW_DIGITS = 3.7
+"""Digits below which the pair 7(6) is used: near a wall and for a heavy top it takes 0.8 to 0.9 of the time of 8(7)."""
+
+FEW_DIGITS = 7.5
+"""Digits below which a pair is used: it needs less work for most motions, and predicting costs ten steps."""
+
+PAIR_ORDER = int(verner87.order)
 
 PAIR_FINEST = 2.4e-13
 """Tightest tolerance of a step of the pair 8(7): its weights of up to 120 amplify the round-off of each step.
@@ -170,11 +183,20 @@ def taylor(problem: Problem) -> AdaptiveStep:
 
     def ns(order: int) -> float:
         terms = motion_series(field, has_principal_rotation).terms
-        return NS_EXPANSION + NS_TERM * terms * order * (order - 1) / 2
+        return NS_SUM * terms * order
 
     name = lie_taylor.taylor.__name__
-    make = functools.partial(controlled_taylor_step, body(field, has_principal_rotation), floats.number)
-    return AdaptiveStep(name, structure(problem), make, taylor_order, SERIES_STEPS, ns, has_proposal=False)
+    make = functools.partial(packed_taylor_step, body(field, has_principal_rotation))
+    return AdaptiveStep(name, structure(problem), make, packed_order, SERIES_STEPS, ns, has_proposal=False)
+
+
+def packed_order(tolerance: float) -> int:
+    """Return the order with the least work with vector instructions: that of `taylor_order`, plus 4 by measurement.
+
+    Their cost grows more slowly with the order. Above order 21 the steps through an entire function, such as a fast
+    rotation, are so long that its terms are larger than their sum by several digits.
+    """
+    return min(21, taylor_order(tolerance) + 4)
 
 
 def taylor_order(tolerance: float, most: int = MOST) -> int:
@@ -233,6 +255,11 @@ def runge_kutta(problem: Problem) -> AdaptiveStep:
     return dataclasses.replace(estimated(problem, verner87), ns=ns)
 
 
+def low_pair(problem: Problem) -> AdaptiveStep:
+    """Return steps of the pair 7(6) of Enright and Verner, for low accuracy."""
+    return estimated(problem, enright_verner76)
+
+
 def torque_flops(field: Field | None) -> int:
     """Count the operations of the torque formula; a quotient counts as 8, an elementary function as 100."""
     if field is None:
@@ -270,28 +297,84 @@ class Formula:
 
     smooth: bool
     kinds: tuple[AdaptiveStep, ...]
-    """Taylor steps and the pair 8(7), or only the pair for branches."""
+    """Taylor steps, the pair 8(7) and the pair 7(6), or only the pair that the formula allows."""
     series: int = 0
     """Number of Taylor series that the motion needs; 0 if there are none."""
-    chosen: dict[tuple[float, float], tuple[AdaptiveStep, ...]] = dataclasses.field(default_factory=dict)
+    expanded: tuple[Expanded, tuple[Hashable, ...]] | None = None
+    """What Taylor steps integrate, and the key of their kernel."""
+    choices: dict[tuple[float, float, int], Choice] = dataclasses.field(default_factory=dict)
 
-    def ranked(self, tol: float, angle: float, finer: float = 1.0) -> tuple[AdaptiveStep, ...]:
-        """Return the kinds of steps for an error `tol` after a rotation by `angle`, least work first.
+    @functools.cached_property
+    def favours_series(self) -> Any:
+        """The compiled function `taylor_steps.favouring_series` of the state at the start of a run."""
+        assert self.expanded is not None
+        expanded, structure = self.expanded
+        return compiled(lambda: favouring_series(expanded, PAIR_ORDER), "favours series", *structure)
+
+    @functools.cached_property
+    def fixed(self) -> tuple[Choice, ...]:
+        """The choices that do not depend on the state: each kind first, then another."""
+        if len(self.kinds) == 1:
+            return (Choice(self.kinds),)
+        series, high, low = self.kinds
+        return Choice((series, high)), Choice((high, series)), Choice((low, series))
+
+    def choice(self, tol: float, angle: float, finer: float = 1.0) -> Choice:
+        """Return how to choose the kind of step for an error `tol` after a rotation by `angle`.
 
         The run is repeated with the tolerance `finer` times `tol`; 1 means that it is not.
         """
         if len(self.kinds) == 1:
-            return self.kinds
-        tightest = tol / (1 + LATER * angle)
-        digits = round(-math.log10(tightest), 1)
-        if (digits, finer) not in self.chosen:
-            series, runge = self.kinds
-            ratio = math.exp(float(np.interp(digits, *np.transpose([(d, math.log(r)) for d, r in STEPS_RATIO]))))
-            order = series.order_for(10.0**-digits)
-            cheaper = self.series >= MANY_SERIES or ratio * runge.ns(8) <= series.ns(order)
-            lighter = cheaper and finer * 10.0**-digits >= PAIR_FINEST
-            self.chosen[digits, finer] = (runge, series) if lighter else (series, runge)
-        return self.chosen[digits, finer]
+            return self.fixed[0]
+        digits = round(-math.log10(tol / (1 + LATER * angle)), 1)
+        order = self.kinds[0].order_for(tol)
+        if (digits, finer, order) not in self.choices:
+            self.choices[digits, finer, order] = self._choice(digits, finer, order)
+        return self.choices[digits, finer, order]
+
+    def _choice(self, digits: float, finer: float, order: int) -> Choice:
+        series, pair, _ = self.kinds
+        if finer * 10.0**-digits < PAIR_FINEST:
+            return self.fixed[0]
+        if digits - math.log10(finer) / 2 < LOW_DIGITS:
+            return self.fixed[2]
+        if self.series >= MANY_SERIES or digits < FEW_DIGITS:
+            return self.fixed[1]
+        lengths = PAIR_REACH * 10 ** (digits / MORE_DIGITS)
+        return Choice((series, pair), (order, series.ns(order) / pair.ns(PAIR_ORDER), lengths))
+
+
+class Choice(NamedTuple):
+    """A choice between kinds of steps: fixed, or one that depends on the series at the start of a run."""
+
+    kinds: tuple[AdaptiveStep, ...]
+    """The kinds, least work first; Taylor steps first if the choice is not fixed."""
+    measures: tuple[int, float, float] | None = None
+    """What decides, or None if the choice is fixed.
+
+    The order of the series, the cost of a Taylor step divided by that of a step of the pair, and the length of a step
+    of the pair divided by the reach of terms of its order.
+    """
+
+
+def ranked(tol: float, finer: float, legs: Schedule) -> tuple[AdaptiveStep, ...]:
+    """Return the kinds of steps for an error `tol` at the end of a run, least work first."""
+    problem = legs.problem
+    turn = math.hypot(*problem.velocity) * (legs.legs[-1].end - problem.t0)
+    return decided(formula(problem).choice(tol, turn, finer), tol, legs)
+
+
+def decided(choice: Choice, tol: float, legs: Schedule) -> tuple[AdaptiveStep, ...]:
+    """Return the kinds of a choice, least work first, for the state at the start of a run."""
+    if choice.measures is None:
+        return choice.kinds
+    problem, first = legs.problem, legs.legs[0]
+    y, system = problem.kernel_data(floats.number)
+    longest = min(first.longest, first.end - problem.t0)
+    favoured = formula(problem).favours_series(
+        problem.t0, legs.legs[-1].end, longest, y, legs.system(system, first), tol, *choice.measures
+    )
+    return choice.kinds if favoured else choice.kinds[::-1]
 
 
 def formula(problem: Problem) -> Formula:
@@ -308,5 +391,7 @@ def _formula(problem: Problem) -> Formula:
         return Formula(False, (pair(problem),))
     if not has_series(problem.field):
         return Formula(True, (runge_kutta(problem),))
-    series = motion_series(problem.field, problem.body.has_principal_rotation).stride
-    return Formula(True, (taylor(problem), runge_kutta(problem)), series)
+    has_principal_rotation = problem.body.has_principal_rotation
+    series = motion_series(problem.field, has_principal_rotation).stride
+    expanded = body(problem.field, has_principal_rotation), structure(problem)
+    return Formula(True, (taylor(problem), runge_kutta(problem), low_pair(problem)), series, expanded)

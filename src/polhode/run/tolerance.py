@@ -33,7 +33,7 @@ from .kept import SHOWN
 from .located import LocatedRun
 from .located_steps import warn_of_jumps
 from .schedule import NO_BOUNDS, Bounds, Schedule, scheduled
-from .step_control import EPS, LARGEST, MOST_DIGITS, SMALLEST, AdaptiveStep, Formula, formula, working_eps
+from .step_control import EPS, LARGEST, MOST_DIGITS, SMALLEST, AdaptiveStep, Formula, formula, ranked, working_eps
 
 FEWEST_TIMES = 64
 """Smallest number of doubles between the start and the end of a run."""
@@ -125,7 +125,7 @@ class Wish:
             return (with_states.adaptive_step(legs.problem),)
         if self.digits is not None:
             return (precise_steps.kind_of(legs.problem, self.digits),)
-        return formula(legs.problem).ranked(self.tol, angle(legs), self.finer)
+        return ranked(self.tol, self.finer, legs)
 
     @property
     def finer(self) -> float:
@@ -242,18 +242,12 @@ def _with_best_method(legs: Schedule, wish: Wish, t_end: float) -> Solution:
     return min(found, key=lambda x: (not x.path.finished, x.error or 0.0))
 
 
-def angle(legs: Schedule) -> float:
-    """Return the rotation angle until the end at the initial angular velocity."""
-    problem = legs.problem
-    return math.hypot(*problem.velocity) * (legs.legs[-1].end - problem.t0)
-
-
 def _with_located_jumps(legs: Schedule, wish: Wish) -> Solution | None:
     """Run with steps that end where conditions on the state change; None if they cannot be located, or miss tol."""
     inner = None if wish.method or wish.digits else located.held(legs)
     if inner is None:
         return None
-    for kind in formula(inner.problem).ranked(wish.tol, angle(inner), wish.finer):
+    for kind in ranked(wish.tol, wish.finer, inner):
         found = _adaptively(inner, kind, wish, lambda: LOCATED, LocatedRun)
         if found.path.finished and (found.error or 0.0) <= wish.tol:
             return found
@@ -290,7 +284,8 @@ def _why(problem: Problem, kind: AdaptiveStep, kept: Formula, before: Sequence[S
         return f"{smooth}, {kind.digits} digits: Taylor steps, their order follows from the tolerance"
     this, other = "Taylor steps", "a Runge-Kutta pair 8(7)"
     if kind.has_proposal:
-        this, other = other, this
+        order = kind.order_for(EPS)
+        this, other = f"a Runge-Kutta pair {order}({order - 1})", this
     if before and kind.has_proposal and before[0].error == math.inf:
         return f"{field} without a Taylor series somewhere on the way: {this}"
     if before:

@@ -353,7 +353,8 @@ def partials(node: Expr) -> list[tuple[Expr, Expr]]:
     if op == "mul":
         return [(x, args[1]), (args[1], x)]
     if op == "div":
-        return [(x, 1 / args[1]), (args[1], -(node / args[1]))]
+        inverse = 1 / args[1]  # the same node for all derivatives: a division takes as long as four products
+        return [(x, inverse), (args[1], -(node * inverse))]
     if op == "where":
         return [(args[1], Exprs.where(x, 1, 0)), (args[2], Exprs.where(x, 0, 1))]
     if op == "power":
@@ -424,7 +425,9 @@ def compiled(text: str, constants: dict[str, Any], number: Callable[[Any], Any])
     Integers stay integers; floats and named constants are converted by `number`; tuples become tables, lists tuples; an
     `Opaque` function has a kernel of its own.
     """
-    space: dict[str, Any] = {name: getattr(primitives, name) for name in (*FUNCTIONS, "where", "to_float32", *LOOK_UPS)}
+    space: dict[str, Any] = {
+        name: getattr(primitives, name) for name in (*FUNCTIONS, "where", "to_float32", "convolved", "store", *LOOK_UPS)
+    }
     space["abs"] = abs
     for name, value in constants.items():
         if isinstance(value, tuple):

@@ -330,8 +330,12 @@ class Writer:
         early, late = ([n for n in here if (n in self.early) == known] for known in (True, False))
         lines = ["over = reciprocals[k]", *self._coefficients(early)]
         lines += [f"{self._place(node, 'at')} = {self._zero}" for node in late if node in self.row]
-        lines += [*self._loops([n for n in late if self._is_sum(n)]), *self._coefficients(late)]
-        lines += [f"ahead = reciprocals[k + 1] * {self._unit}"]
+        sums = self._loops([n for n in late if self._is_sum(n)])
+        return [*lines, *sums, *self._coefficients(late), *self._rates()]
+
+    def _rates(self) -> list[str]:
+        """Write the next coefficients of the states."""
+        lines = [f"ahead = reciprocals[k + 1] * {self._unit}"]
         return lines + [f"{self._value(s, 'x')} = {self._ahead(r)}" for s, r in self.ready.rates_of.items()]
 
     def _ahead(self, rate: Expr) -> str:
@@ -398,10 +402,14 @@ class Writer:
         """Source of a coefficient of order k > 0."""
         return self._value(node, "x") if node in self.ready.moving else self._zero
 
+    def _is_left_out(self, node: Expr) -> bool:
+        """Whether the loops do without the k-th coefficient."""
+        return node not in self.early
+
     def _end(self, sign: int, a: Expr, b: Expr) -> list[str]:
         """Terms of a product that the loop left out."""
         z, x = (lambda n: self._value(n, "z")), self._later
-        ends = [f"{x(p)} * {z(q)}" for p, q in ((a, b), (b, a)) if p not in self.early]
+        ends = [f"{x(p)} * {z(q)}" for p, q in ((a, b), (b, a)) if self._is_left_out(p)]
         return [f"-{end}" if sign < 0 else end for end in ends]
 
     def _coefficient(self, node: Expr) -> str:
@@ -412,7 +420,7 @@ class Writer:
         if node.op == "where":
             return f"where({z(node.args[0])}, {x(node.args[1])}, {x(node.args[2])})"
         if node.op in FUNCTIONS:
-            late = [f"{x(a)} * {z(s)}" for a, s in self.ready.slopes[node] if a not in self.early]
+            late = [f"{x(a)} * {z(s)}" for a, s in self.ready.slopes[node] if self._is_left_out(a)]
             return joined([f"{total} * over", *late])
         if node in self.forms:
             form = self.forms[node]
@@ -421,7 +429,7 @@ class Writer:
             return joined([total, *ends, *rest])
         a, b = node.args
         if node.op == "whole_power":
-            late = [] if a in self.early else [f"{b} * {x(a)} * {z(node)}"]
+            late = [f"{b} * {x(a)} * {z(node)}"] if self._is_left_out(a) else []
             return f"({joined([f'{total} * over', *late])}) * {self._value(a, 'v')}"
         if node.op in ("add", "sub"):
             still = [n not in self.ready.moving for n in (a, b)]
@@ -432,7 +440,7 @@ class Writer:
         if node.op == "mul":
             return f"{x(a)} * {z(b)}" if a in self.ready.moving else f"{z(a)} * {x(b)}"
         if self._is_sum(node):
-            late = [] if b in self.early else [f"-{x(b)} * {z(node)}"]
+            late = [f"-{x(b)} * {z(node)}"] if self._is_left_out(b) else []
             return f"({joined([x(a), f'-{total}', *late])}) * {self._value(b, 'v')}"
         return f"{x(a)} * {self._value(b, 'v')}"
 

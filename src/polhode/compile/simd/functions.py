@@ -208,14 +208,15 @@ def _log(x: Any) -> Any:
     return n * LOG2[0] + (f - (square - (s * (square + z * _ATANH(z)) + n * LOG2[1])))
 
 
-_ROUGH_EXP2 = _polynomial(_interpolated(np.exp2, -0.5, 0.5))
+EXP2_NEAR_ZERO = _polynomial(_interpolated(np.exp2, -0.5, 0.5))
+"""2^x for |x| <= 1/2, to one part in a thousand."""
 
 
 @_jit
 def rough_exp2(x: Any) -> Any:
     """2^x to one part in a thousand."""
     near = (x + ROUND) - ROUND
-    return power_of_two(near) * _ROUGH_EXP2(x - near)
+    return power_of_two(near) * EXP2_NEAR_ZERO(x - near)
 
 
 # --- inverse tangent --------------------------------------------------------------------------------

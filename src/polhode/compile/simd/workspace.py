@@ -17,6 +17,7 @@ from numba.core.typing.templates import AbstractTemplate, infer_global, signatur
 from numba.extending import intrinsic, models, overload, register_model
 
 from ...numbers import dispatch, primitives
+from .convolution import ALIGNMENT
 from .dual import DualType
 from .vector_types import Lanes, Vector, half, joined
 
@@ -132,7 +133,9 @@ def _allocator(number: Any, count: int) -> Callable[..., Any]:
     def allocate(typingctx: Any) -> Any:
         def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             size = ir.Constant(ir.IntType(64), count)
-            return cgutils.alloca_once(builder, context.get_value_type(number), size=size)
+            made = cgutils.alloca_once(builder, context.get_value_type(number), size=size)
+            made.align = ALIGNMENT
+            return made
 
         return Workspace(number)(), make
 

@@ -90,8 +90,8 @@ def soft_wall(R: Any, attraction: Any, repulsion: Any, gap: Any = 1.1) -> Any:
 
     d = gap + R33, the distance from the wall (Krysl 2006, section 5.4).
     """
-    d = gap + R[2][2]
-    return -attraction / d + repulsion / d**10
+    near = 1 / (gap + R[2][2])
+    return -attraction * near + repulsion * near**10
 
 
 @ready
