@@ -175,7 +175,7 @@ MUTATIONS = [
         ("gsd-half-box", "results/formats/atoms.py", "- image * lengths - lengths / 2)", "- image * lengths)", "test_molecule_files.py", "bodies_and_then"),
         ("mjcf-moving-axes", "physics/robots.py", ".swapcase()", "", "test_robots.py", "every_way"),
         ("table-rows", "results/formats/table.py", "array[time, body] for name, array in arrays", "array[time, body][::-1] for name, array in arrays", "test_formats.py", "sorted_by_body"),
-        ("soft-wall", "physics/fields/gravity.py", "repulsion / d**10", "repulsion / d**9", "test_ready_fields.py",
+        ("soft-wall", "physics/fields/gravity.py", "repulsion * near**10", "repulsion * near**9", "test_ready_fields.py",
          "soft_wall"),
         ("cone-moments", "physics/shapes.py", "3 * height * height / 80", "3 * height * height / 60", "test_bodies.py",
          "solids_against"),

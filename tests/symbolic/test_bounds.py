@@ -40,8 +40,10 @@ def test_no_torque_exceeds_its_bound(name):
 
 def test_some_torques_have_bounds_and_some_have_none():
     heavy, wall = ph.fields.gravity(mgl=2.0), ph.problems.soft_wall().field
+    touched = wall.bind(gap=1.0)
     assert bounds.largest(heavy.graph[0], interval_of(heavy)) == 2.0
-    assert not bounds.largest(wall.graph[0], interval_of(wall)) < 1e12
+    assert bounds.largest(wall.graph[0], interval_of(wall)) == pytest.approx(1e9, rel=1e-6)
+    assert bounds.largest(touched.graph[0], interval_of(touched)) == math.inf
     assert bounds.is_below(1e12, wall.graph[0], interval_of(wall))
     assert not bounds.is_below(1e8, wall.graph[0], interval_of(wall))  # it is 1e9 at the wall
 
