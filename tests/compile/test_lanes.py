@@ -10,7 +10,7 @@ import pytest
 
 from polhode.compile import numba_target
 from polhode.compile.program import compiled
-from polhode.compile.simd import functions, vector_types
+from polhode.compile.simd import functions, rough, vector_types
 from polhode.kernels.elliptic import carlson_rf, carlson_rj, quarter_period, rc1, sncndn
 from polhode.kernels.so3 import dexpinv, exp, mul
 from polhode.methods.families.jacobi import motion, state_after
@@ -138,6 +138,11 @@ def test_rough_logarithms_and_powers():
     assert mapped(log2)(np.zeros(vector_types.LANES))[0] < -100
     assert (mapped(log2)(np.full(vector_types.LANES, math.inf)) > 127).all()
     np.testing.assert_allclose(mapped(exp2)(np.log2(x)), x, rtol=1e-3)
+    one = np.concatenate([wide(-37, 37), 10.0 ** np.arange(-300, 300)])
+    log2, exp2 = (numba.njit(lambda x, f=f: f(x)) for f in (rough.rough_log2, rough.rough_exp2))
+    np.testing.assert_allclose([log2(v) for v in one], np.log2(one), rtol=0, atol=0.044)
+    np.testing.assert_allclose([exp2(v) for v in np.log2(one)], one, rtol=1e-3)
+    assert log2(0.0) < -100
     assert primitives.rough_log2(5.0) == math.log2(5)
     assert primitives.rough_log2(0.0) < -100
     assert primitives.rough_exp2(2.5) == 2**2.5

@@ -10,9 +10,11 @@ import pytest
 
 import polhode as ph
 from polhode.analysis import checks, reference
+from polhode.compile import program
 from polhode.methods.families.taylor import lietaylor
 from polhode.methods.families.taylor import taylor as plain
 from polhode.numbers.multiprecision import number
+from polhode.numbers.primitives import workspace
 from polhode.physics import taylor_steps
 from polhode.symbolic.expression import compiled, symbol
 from polhode.taylor import interpreter
@@ -179,3 +181,29 @@ def test_generated_kernels_assign_no_name_that_they_do_not_read(writer):
         }
         assert single
         assert single <= read
+
+
+def compiled_coefficients(field, writer, order):
+    """Coefficients of orders 1 to `order` in double precision, in a unit of time of its own."""
+    made = taylor_steps.motion_series(field, False, writer=writer)
+    fill, size, rows, stride = compiled(made.text, made.constants, float), made.size, made.rows, made.stride
+
+    def run(t, q, w, system, order, found):
+        work = workspace(q[0], size)
+        fill(t, q, w, system, 0.3, work, order)
+        for k in range(order):
+            for i in range(7):
+                found[k, i] = work[rows[i] + stride * (k + 1)]
+
+    (q, m), system = ph.Problem(BODY, field, momentum=[1.0, 0.4, -0.9]).kernel_data(float)
+    found = np.empty((order, 7))
+    program.compiled(run).run(0.7, q, tuple(i * x for i, x in zip(system[1], m, strict=True)), system, order, found)
+    return found
+
+
+@pytest.mark.parametrize("field", [None, ph.fields.gravity(1.0), everything(0.3)], ids=["free", "top", "everything"])
+@pytest.mark.parametrize("order", [1, 2, 3, 20, 21])
+def test_vectors_give_the_coefficients_of_numbers(field, order):
+    """Compiled: one vector or many, sums of odd and even orders, factors from several vectors."""
+    one, other = (compiled_coefficients(field, writer, order) for writer in (Writer, PackedWriter))
+    assert np.abs(one - other).max() < 1e-13 * np.abs(one).max()
