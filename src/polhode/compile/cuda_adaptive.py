@@ -20,7 +20,7 @@ from . import cuda as fixed
 from . import numba_target
 from .batch.adaptive_step import BEHIND, MOST
 from .batch.layout import Sizes
-from .clock import counted
+from .clock import jitted
 
 cuda: Any = None
 """numba.cuda after `loop` has imported it; a module global, because numba's simulator replaces it by name."""
@@ -121,10 +121,7 @@ def loop(controlled_step: Callable[..., Any], size: Sizes, several: bool) -> Any
                     t, largest, steps, stalls, leg, until = t0, 0.0, 0, 0, 0, time(ends, 0)
                     proposal = first_step(angle, span, y[1], system)
 
-    made: Any = cuda.jit(run)
-    if hasattr(made, "compile"):  # numba's simulator has nothing to compile
-        made.compile = counted(made.compile)
-    return made
+    return jitted(cuda, run)
 
 
 def resident_blocks(run: Any) -> int:
