@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import polhode as ph
-from polhode.compile import cuda, cuda_direct, page_locked
+from polhode.compile import cuda, cuda_adaptive, cuda_direct, page_locked
 from polhode.run.ensemble import api, task
 from polhode.run.ensemble.lane_steps import adaptive_method
 from simulated_card import computed
@@ -325,6 +325,22 @@ def test_buffers_are_kept_for_the_next_run(monkeypatch):
     with pytest.raises(ZeroDivisionError):
         go(10, lambda first: 1 / (first - 4))
     assert Slot.waited == 2, "no copy into the results is under way when the error is raised"
+
+
+@pytest.mark.parametrize(
+    ("registers", "shape"), [(210, (256, 132)), (168, (128, 3 * 132)), (40, (256, 6 * 132)), (255, (256, 132))]
+)
+def test_blocks_hold_as_many_threads_as_there_are_registers_for(registers, shape, monkeypatch):
+    class Kernel:
+        overloads = ()
+
+        @staticmethod
+        def get_regs_per_thread():
+            return {"types": registers}
+
+    device = type("Device", (), {"MULTIPROCESSOR_COUNT": 132})
+    monkeypatch.setattr(cuda_adaptive, "cuda", type("Card", (), {"get_current_device": staticmethod(lambda: device)}))
+    assert cuda_adaptive.resident(Kernel) == shape
 
 
 if __name__ == "__main__":
