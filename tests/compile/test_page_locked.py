@@ -1,6 +1,8 @@
 """Page-locked memory: who has it, how much there is, and what happens without it."""
 
 import collections
+import os
+import warnings
 import weakref
 
 import numpy as np
@@ -92,6 +94,27 @@ def test_a_block_that_is_much_too_large_stays_for_others():
     del del_later
     assert made().ctypes.data != place
     assert made((3 * PAGE // 8,)).ctypes.data == place
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not copy processes")
+def test_memory_from_before_a_fork_is_not_used_again():
+    """The child shares its pages, and the next write may move the parent to others."""
+    array, dropped = made(), made()
+    places = {array.ctypes.data, dropped.ctypes.data}
+    del dropped
+    array[:] = 2.5
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # this process has threads
+        child = os.fork()
+    if not child:
+        os._exit(0 if (array == 2.5).all() else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert not is_locked(array)
+    assert (array == 2.5).all()
+    del array
+    later = [made() for _ in range(2)]
+    assert all(map(is_locked, later))
+    assert places.isdisjoint(block.memory.ctypes.data for block in page_locked._FREE)
+    assert sum(block.size for block in page_locked._LOCKED) == 2 * PAGE
 
 
 def missing():

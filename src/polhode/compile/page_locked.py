@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import math
+import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -36,6 +37,7 @@ class _Block:
         first = -raw.ctypes.data % PAGE
         self.memory = raw[first : first + size]
         share_evenly(lambda begin, end: self.memory[begin:end].fill(0), size, PAGE)  # faults in all pages
+        self.forks = _FORKS
         self.lock = lock(self.memory, self.memory.ctypes.data, size)  # as long as it exists
 
     @property
@@ -48,6 +50,7 @@ class _Lease:
     """Owner of an array in a block. It lives as long as any view of the array; then the block is free again."""
 
     def __init__(self, block: _Block, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.block = block
         self.__array_interface__ = {
             "version": 3, "shape": shape, "typestr": dtype.str, "data": (block.memory.ctypes.data, False),
         }  # fmt: skip
@@ -76,7 +79,7 @@ def empty(card: Callable[[], Any], shape: tuple[int, ...], dtype: Any = float) -
 
 def _taken(card: Callable[[], Any], size: int) -> _Block | None:
     """Return a free block of at most twice the size, or a new one; None if too much is locked already."""
-    free = [_FREE.popleft() for _ in range(len(_FREE))]
+    free = [one for one in (_FREE.popleft() for _ in range(len(_FREE))) if one.forks == _FORKS]
     found = min((one for one in free if size <= one.size <= 2 * size), key=lambda one: one.size, default=None)
     if found is not None:
         free.remove(found)
@@ -103,4 +106,23 @@ def is_locked(array: np.ndarray) -> bool:
     owner: Any = array
     while isinstance(owner, np.ndarray):
         owner = owner.base
-    return isinstance(owner, _Lease)
+    return isinstance(owner, _Lease) and owner.block.forks == _FORKS
+
+
+_FORKS = 0
+"""How often this process has been copied."""
+
+
+def _before_fork() -> None:
+    """Let no GPU use the present blocks again.
+
+    The child shares their pages. Before Linux 5.19 the first write of this process could then move it to other pages,
+    of which the GPU would not know.
+    """
+    global _FORKS
+    _FORKS += 1
+    _FREE.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork)
