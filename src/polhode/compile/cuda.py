@@ -36,8 +36,8 @@ chunk are not overlapped, and with smaller ones the threads of the host have too
 tops take 34 ms with chunks of 1 << 19, 42 with half of that, 53 with a quarter, and 38 in one (H200, 16 cores)."""
 
 IN_FLIGHT = 4
-"""Chunks in flight if the GPU copies results to their arrays by itself. A million heavy tops to 1e-9 take 14 ms with
-four, and 15 to 16 with two, three or six (H200)."""
+"""Chunks in flight if the GPU copies results to their arrays by itself; a million heavy tops are not faster with six or
+eight (H200)."""
 
 STAGED = 1 << 29
 """Most bytes of page-locked memory of a chunk. The operating system cannot swap it out, so it is limited."""
