@@ -35,6 +35,9 @@ PER_DECADE = 8
 ROUNDS, SLOW = 7, 4.0
 """Rounds of timing, and the ratio of times from which a code is not timed again."""
 
+OURS = ("polhode", "whole call")
+"""Names of our code, which is timed in every round."""
+
 GOALS = {False: (1.0, 1.3, 1.6, 2.5), True: (1.2, 1.2, 1.2, 1.2)}
 """Ratios aimed at, on the processor and on a GPU."""
 
@@ -66,7 +69,7 @@ def take_turns(calls: dict[str, Callable[[], Any]], clock: Callable[[], float]) 
     best = dict.fromkeys(calls, np.inf)
     for k in range(ROUNDS + 1):
         for name, call in calls.items():
-            if np.inf > best[name] > SLOW * min(best.values()):
+            if name not in OURS and np.inf > best[name] > SLOW * min(best.values()):
                 continue
             began = clock()
             call()

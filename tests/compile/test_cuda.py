@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import polhode as ph
-from polhode.compile import cuda
+from polhode.compile import cuda, cuda_adaptive, cuda_direct, page_locked
 from polhode.run.ensemble import api, task
 from polhode.run.ensemble.lane_steps import adaptive_method
 from simulated_card import computed
@@ -121,6 +121,37 @@ def write_adapted(found):
         found |= {f"{case}: method": many.method, f"{case}: error": np.array(many.error_estimate, dtype=float)}
 
 
+DIRECT = ("explicit", "own steps", "implicit", "table", "statistics", "fine", "step_tol")
+"""Runs that are repeated as if their results lay in page-locked memory: several rows, steps of each body, tables."""
+
+LOCKED = {"all": lambda array: True, "results": lambda array: array.ndim != 2}
+"""Arrays that are taken for page-locked ones; the others are staged."""
+
+
+def write_direct(found):
+    """Whether a card that copies results by itself finds the same, in chunks smaller than the crowd."""
+    sent, send, locked = [], cuda_direct.Chunk.send, page_locked.is_locked
+    cuda_direct.Chunk.send = lambda chunk, *given: (sent.append(given[-2]), send(chunk, *given))
+    for case in DIRECT:
+        go = adapted if case in ADAPTIVE else run
+        many = go(case, "cuda")
+        for name, rule in LOCKED.items():
+            sent.clear()
+            page_locked.is_locked = rule
+            again = go(case, "cuda")
+            page_locked.is_locked = locked
+            found[f"direct, {case}, {name}"] = np.array([sent == [0, 2, 4], same_bits(many, again)])
+    cuda_direct.Chunk.send = send
+
+
+def same_bits(one, other):
+    parts = [(getattr(one, name), getattr(other, name)) for name in ("t", "quaternion", "momentum", "failed")]
+    parts += [(one.statistics[name].mean, other.statistics[name].mean) for name in one.statistics]
+    if one.steps is not None:
+        parts.append((one.steps, other.steps))
+    return all(np.array_equal(a, b, equal_nan=True) for a, b in parts)
+
+
 def write_all(path):
     """Everything the card (its simulator) computes, in chunks smaller than the crowd."""
     cuda.CHUNK = CHUNK
@@ -134,6 +165,8 @@ def write_all(path):
         found |= {f"{case}: {name}": values for name, values in many.states.items()}
         for name, one in many.statistics.items():
             found |= {f"{case}: {name}.{part}": value for part, value in vars(one).items()}
+    cuda.CHUNK, cuda.SMALL_CHUNK = 2 * CHUNK, 1
+    write_direct(found)
     np.savez(path, **found)
 
 
@@ -170,10 +203,18 @@ def test_a_failed_body_is_marked_and_the_others_go_on(simulated):
     assert np.isfinite(simulated["runaway: quaternion"][-1]).all()
 
 
+@pytest.mark.parametrize("name", LOCKED)
+@pytest.mark.parametrize("case", DIRECT)
+def test_results_that_the_card_copies_by_itself_are_the_same(simulated, case, name):
+    used, same = simulated[f"direct, {case}, {name}"]
+    assert used
+    assert same
+
+
 @pytest.mark.parametrize("case", ADAPTIVE)
 def test_to_a_tolerance_every_thread_has_its_own_steps(simulated, case, monkeypatch):
     for module in (api, task):
-        monkeypatch.setattr(module, "adaptive_method", lambda field, tol, *_: adaptive_method(field, tol, "cuda"))
+        monkeypatch.setattr(module, "adaptive_method", lambda field, tol, *_, **__: adaptive_method(field, tol, "cuda"))
     many = adapted(case, "cpu")
     assert simulated[f"{case}: method"] == many.method
     np.testing.assert_array_equal(simulated[f"{case}: failed"], -1)
@@ -249,12 +290,19 @@ def test_buffers_are_kept_for_the_next_run(monkeypatch):
             return type("Context", (), {"get_memory_info": staticmethod(lambda: (1 << 30, 1 << 30))})
 
     class Slot:
-        made = 0
+        made, waited = 0, 0
+
+        @property
+        def stream(self):
+            return self
+
+        def synchronize(self):
+            Slot.waited += 1
 
         def __init__(self, *shape):
             Slot.made += 1
 
-        def send(self, launch, given, order, first, number):
+        def send(self, launch, given, order, found, first, number):
             launch(first)
 
         def fetch(self, *given):
@@ -274,6 +322,25 @@ def test_buffers_are_kept_for_the_next_run(monkeypatch):
     assert go(10, lambda first: go(10) if first == 0 else None) == 7
     monkeypatch.setattr(cuda, "SPARED", 0)
     assert [go(4), go(4)] == [8, 9]
+    with pytest.raises(ZeroDivisionError):
+        go(10, lambda first: 1 / (first - 4))
+    assert Slot.waited == 2, "no copy into the results is under way when the error is raised"
+
+
+@pytest.mark.parametrize(
+    ("registers", "shape"), [(210, (256, 132)), (168, (128, 3 * 132)), (40, (256, 6 * 132)), (255, (256, 132))]
+)
+def test_blocks_hold_as_many_threads_as_there_are_registers_for(registers, shape, monkeypatch):
+    class Kernel:
+        overloads = ()
+
+        @staticmethod
+        def get_regs_per_thread():
+            return {"types": registers}
+
+    device = type("Device", (), {"MULTIPROCESSOR_COUNT": 132})
+    monkeypatch.setattr(cuda_adaptive, "cuda", type("Card", (), {"get_current_device": staticmethod(lambda: device)}))
+    assert cuda_adaptive.resident(Kernel) == shape
 
 
 if __name__ == "__main__":

@@ -49,3 +49,11 @@ class Stopwatch:
     def seconds(self) -> float:
         """Seconds spent on everything else."""
         return time.perf_counter() - self._began - self.compile_seconds
+
+
+def jitted(cuda: Any, function: Callable[..., Any]) -> Any:
+    """Return a function as a kernel of numba-cuda, whose compilation is counted."""
+    made = cuda.jit(function)
+    if hasattr(made, "compile"):  # numba's simulator has nothing to compile
+        made.compile = counted(made.compile)
+    return made

@@ -1,8 +1,9 @@
 """The loop over steps for an ensemble on an NVIDIA GPU: one thread per body, in chunks that fit the GPU memory.
 
-Chunks are copied through page-locked memory. Two chunks alternate, each on its own stream: one is copied to or from the
-GPU while the other is computed. The kernels are those of the CPU, in double precision. Only the placement of fused
-multiply-adds may differ, so results agree to round-off.
+Chunks take turns, each on its own stream: some are copied to or from the GPU while another is computed. Copies pass
+through page-locked memory, unless the results of many bodies lie in it themselves (`cuda_direct`). The kernels are
+those of the CPU, in double precision. Only the placement of fused multiply-adds may differ, so results agree to
+round-off.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from ..errors import InputError
 from ..kernels.loops import ROTATION, StateSpace, stepping, with_states, write_timed_row
 from ..kernels.sampled import sampling
 from ..physics.observers.statistics import Watch, same_system
-from . import numba_target
+from . import cuda_direct, numba_target
 from .batch.fixed_step import states_of, watched
 from .batch.layout import Sizes, hand_all_over, inner, lay_out, padded, sizes
 from .batch.places import COLUMNS_OF_DATA, INERTIA, INVERSE, PARAMETERS, STATE
-from .clock import counted
+from .clock import jitted
 
 THREADS = 128
 """Threads per block."""
@@ -33,6 +34,10 @@ CHUNK, SMALL_CHUNK = 1 << 19, 1 << 17
 """Most bodies of a chunk, and of one for which fewer bodies are divided in two: the copies of the first and the last
 chunk are not overlapped, and with smaller ones the threads of the host have too little to do at a time. A million heavy
 tops take 34 ms with chunks of 1 << 19, 42 with half of that, 53 with a quarter, and 38 in one (H200, 16 cores)."""
+
+IN_FLIGHT = 4
+"""Chunks in flight if the GPU copies results to their arrays by itself; a million heavy tops are not faster with six or
+eight (H200)."""
 
 STAGED = 1 << 29
 """Most bytes of page-locked memory of a chunk. The operating system cannot swap it out, so it is limited."""
@@ -163,10 +168,7 @@ def loop(
                         own[i, j] = np.nan
                 write(own, own.shape[0] - 1, last)
 
-    made: Any = cuda.jit(run)
-    if hasattr(made, "compile"):  # numba's simulator has nothing to compile
-        made.compile = counted(made.compile)
-    return made
+    return jitted(cuda, run)
 
 
 _SPARE: dict[tuple[int, ...], list[_Slot]] = {}
@@ -198,7 +200,7 @@ class _Slot:
         self.tickets = Tickets()
         self.first, self.width = 0, 0
 
-    def send(self, launch: Launch, given: Any, order: np.ndarray, first: int, number: int) -> None:
+    def send(self, launch: Launch, given: Any, order: np.ndarray, found: Any, first: int, number: int) -> None:
         """Start the chunk of bodies that begins at position `first`; asynchronous."""
         self.first, self.width = first, min(self.chunk, number - first)
         lay_out(given, order, number, self.data, first)
@@ -218,9 +220,9 @@ class _Slot:
         failed[order[self.first : end] if len(order) else slice(self.first, end)] = self.failed[: self.width]
 
 
-def chunk_size(numbers: int, free: int) -> int:
-    """Bodies per chunk, such that two chunks of `numbers` doubles per body fit the free GPU memory."""
-    return int(max(1, min(CHUNK, STAGED // (8 * numbers), SHARE * free // (2 * 8 * numbers))))
+def chunk_size(numbers: int, free: int, parts: int = 2) -> int:
+    """Bodies per chunk, such that some chunks of `numbers` doubles per body fit the free GPU memory."""
+    return int(max(1, min(2 * CHUNK // parts, STAGED // (8 * numbers), SHARE * free // (parts * 8 * numbers))))
 
 
 def tables_of(given: tuple[np.ndarray, ...]) -> tuple[Any, ...]:
@@ -247,20 +249,39 @@ def run_in_chunks(launch: Launch, given: tuple[np.ndarray, ...], order: np.ndarr
     """Run a kernel for all bodies in chunks."""
     card()
     numbers, number, kept = sizes(given).rows, len(found[-1]), len(found[0]) - 1
+    direct = cuda_direct.fits(given, order, found)
+    parts, of_body = (IN_FLIGHT, 2 * (numbers + kept * columns)) if direct else (2, numbers + kept * columns + 1)
     free = cuda.current_context().get_memory_info()[0]
-    half = max(SMALL_CHUNK, 1 << ((number - 1) // 2).bit_length())  # a power of two: buffers serve other numbers too
-    chunk = min(number, half, chunk_size(numbers + kept * columns + 1, free))
+    part = max(SMALL_CHUNK, 1 << ((number - 1) // parts).bit_length())  # a power of two: it serves other numbers too
+    chunk = min(number, part, chunk_size(of_body, free, parts))
     firsts = range(0, number, chunk)
     device = getattr(getattr(cuda.current_context(), "device", None), "id", 0)  # numba's simulator has none
-    key = (threading.get_ident(), device, len(firsts[:2]), numbers, kept, columns, chunk)
-    slots = _SPARE.pop(key, []) or [_Slot(numbers, kept, columns, chunk) for _ in firsts[:2]]
-    for i, first in enumerate(firsts):
-        slot = slots[i % 2]
-        if i >= 2:
-            slot.fetch(given, order, *found)
-        slot.send(launch, given, order, first, number)
-    for i in range(max(0, len(firsts) - 2), len(firsts)):
-        slots[i % 2].fetch(given, order, *found)
-    if 8 * chunk * (numbers + kept * columns + 1) <= SPARED:
+    several = tuple(len(array) > 1 for array in given) if direct else ()
+    key = (threading.get_ident(), device, len(firsts[:parts]), numbers, kept, columns, chunk, *several)
+
+    def made() -> Any:
+        if direct:
+            return cuda_direct.Chunk(cuda, Tickets(), given, found, chunk, numbers)
+        return _Slot(numbers, kept, columns, chunk)
+
+    slots = _SPARE.pop(key, []) or [made() for _ in firsts[:parts]]
+    try:
+        _run_in_turn(slots, firsts, launch, given, order, found)
+    except BaseException:
+        for slot in slots:
+            slot.stream.synchronize()  # nothing may write to arrays that the caller is about to drop
+        raise
+    if 8 * chunk * of_body <= SPARED:
         _SPARE.clear()
         _SPARE[key] = slots
+
+
+def _run_in_turn(slots: list[Any], firsts: range, launch: Launch, given: Any, order: np.ndarray, found: Any) -> None:
+    """Run the chunks that begin at `firsts`, as many at a time as there are slots."""
+    for i, first in enumerate(firsts):
+        slot = slots[i % len(slots)]
+        if i >= len(slots):
+            slot.fetch(given, order, *found)
+        slot.send(launch, given, order, found, first, firsts.stop)
+    for i in range(max(0, len(firsts) - len(slots)), len(firsts)):
+        slots[i % len(slots)].fetch(given, order, *found)

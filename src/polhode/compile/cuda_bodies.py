@@ -10,7 +10,7 @@ from typing import Any
 from . import cuda as card
 from . import numba_target
 from .batch.layout import inner
-from .clock import counted
+from .clock import jitted
 from .cuda import from_text
 from .simd.interleaved import ROWS
 
@@ -51,7 +51,4 @@ def step_of(own_dt: bool) -> Callable[..., Any]:
 def kernel(function: Callable[..., Any]) -> Any:
     """The function as a kernel of numba-cuda."""
     numba_target.teach()  # kernels that were made for it
-    made: Any = card.card().jit(function)
-    if hasattr(made, "compile"):  # numba's simulator has nothing to compile
-        made.compile = counted(made.compile)
-    return made
+    return jitted(card.card(), function)

@@ -104,7 +104,8 @@ def _in_parts(
     try:
         help_out()
         for helper in helpers:
-            helper.result()
+            if not helper.cancel():  # a thread that has not begun until now finds nothing to do
+                helper.result()
     except BaseException:
         stopped.set()
         concurrent.futures.wait(helpers)  # they write to arrays that the caller is about to drop

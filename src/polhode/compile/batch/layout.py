@@ -310,35 +310,49 @@ def hand_all_over(
 # --- checks -----------------------------------------------------------------------------------------
 
 
-def _checking(holds: Callable[..., Any], width: int, change: Callable[..., Any]) -> Callable[..., Any]:
-    take, read = taking(width), three if width == 3 else four
-    condition, straight = one_by_one(lambda v: (holds(v),), width), one_by_one(change, width)
+def checking(holds: Callable[..., Any], width: int, change: Callable[..., Any]) -> Callable[..., Any]:
+    """Function (array, out, begin, end) that changes some groups of rows; False if a condition does not hold for them.
 
-    def check(array: Any, order: Any, out: Any, begin: int, end: int) -> bool:
-        bodies, block = np.empty(LANES, np.int64), np.empty((width, LANES))
+    The array has at least LANES rows. The last group is that of its last rows, some of which are changed twice.
+    """
+    read, condition = three if width == 3 else four, one_by_one(lambda v: (holds(v),), width)
+    straight = one_by_one(change, width)
+
+    def check(array: Any, out: Any, begin: int, end: int) -> bool:
+        block, fine = np.empty((width, LANES)), True
         for g in range(begin, end):
-            named(g * LANES, order, len(array), bodies)
-            take(array, bodies, block, 0, 0)
+            first = min(g * LANES, len(array) - LANES)
+            rows, there = array[first : first + LANES], out[first : first + LANES]
+            for lane in range(LANES):
+                for j in range(width):
+                    block[j, lane] = rows[lane, j]
             v = read(block, 0, 0)
-            if not all_lanes(condition(v)[0]):
-                return False
+            fine &= all_lanes(condition(v)[0])
             new = straight(v)
             for j in range(width):
                 store(block[j], 0, new[j])
-            from_lanes(block, 0, 0, bodies, 0, LANES, out, width)
-        return True
+            for lane in range(LANES):
+                for j in range(width):
+                    there[lane, j] = block[j, lane]
+        return fine
 
     return check
 
 
-def changed(holds: Callable[..., Any], change: Callable[..., Any], array: np.ndarray) -> np.ndarray | None:
-    """Apply a kernel of three or four numbers to every row if a condition holds for all rows; else return None."""
+def changed(
+    holds: Callable[..., Any], change: Callable[..., Any], array: np.ndarray,
+    empty: Callable[..., np.ndarray] = np.empty,
+) -> np.ndarray | None:  # fmt: skip
+    """Apply a kernel of three or four numbers to every row if a condition holds for all rows; else return None.
+
+    `empty` makes the new array.
+    """
     width, fine = array.shape[1], list[bool]()
-    run = compiled_if_worthwhile(lambda: _checking(holds, width, change), len(array), "look", holds, width, change)
+    run = compiled_if_worthwhile(lambda: checking(holds, width, change), len(array), "look", holds, width, change)
     if run is None:
         return few_bodies.changed(holds, change, array)
-    out = np.empty(array.shape)
+    out = empty(array.shape)
     given = np.require(array, float, ("C", "W"))
     groups = padded(len(array)) // LANES
-    share_evenly(lambda begin, end: fine.append(run(given, EVERYBODY, out, begin, end)), groups, LEAST)
+    share_evenly(lambda begin, end: fine.append(run(given, out, begin, end)), groups, LEAST)
     return out if all(fine) else None

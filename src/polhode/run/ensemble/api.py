@@ -313,7 +313,7 @@ def fixed_step(
     chosen = methods[method]
     count = whole_number("steps", steps)
     every = (count if statistics is None else 1) if every is None else min(whole_number("every", every), count)
-    t0, batch = inputs.t0, inputs.batch(dt)
+    t0, batch = inputs.t0, inputs.batch(dt, device)
     controlled = control_in(batch.field) is not None
     if batch.field is not None and batch.field.states and not controlled:
         with_states.refuse(statistics=statistics)
@@ -356,9 +356,9 @@ def to_tolerance(
         raise InputError(f"{name} must be from {SMALLEST:g} to {LARGEST:g}; got {given:g}")
     t_end = end_time(inputs, t_end, backward=True)
     check_unit_of_time("t_end - t0", abs(t_end - t0), abs(t_end - t0))
-    batch = inputs.batch(t_end - t0)
-    free = batch.field is None
     check_device(device)
+    batch = inputs.batch(t_end - t0, device)
+    free = batch.field is None
     if batch.field is not None and batch.field.states:
         varying.check_same_start(batch, t0)
     by_itself = alone.needed(batch.field)

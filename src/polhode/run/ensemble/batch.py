@@ -24,8 +24,9 @@ from ...physics.fields.thermostat import of_all as with_thermostats
 from ...physics.problem import Problem
 from ...symbolic.rows import Rows
 from ..integrator import check_compiled, check_fit
-from .inertia import inertia_of
-from .start import Start, check_finite, quaternions
+from .inertia import PLAIN, inertia_of
+from .memory import HOST, Memory
+from .start import UNIT, Start, finite_copy, quaternions
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,14 +64,19 @@ class BodyBatch(Bodies):
 
 
 def from_arrays(
-    bodies: Any, attitudes: Any, start: Start, field: Any, params: dict[str, Any], dt: Any, name: str = ""
-) -> BodyBatch:
-    """Check the arguments of `ensemble` and return the batch."""
-    inertia = inertia_of(bodies)
-    q, vectors, h = quaternions(attitudes), start.rows(), _steps(dt)
+    bodies: Any, attitudes: Any, start: Start, field: Any, params: dict[str, Any], dt: Any, name: str = "",
+    memory: Memory = HOST,
+) -> BodyBatch:  # fmt: skip
+    """Check the arguments of `ensemble` and return the batch, in memory of a kind."""
+    only = next(iter(params.values())) if len(params) == 1 else None
+    values = only.reshape(len(only), -1) if isinstance(only, np.ndarray) and only.ndim else None
+    arrays = {"moments": bodies, "attitudes": attitudes, start.name: start.value, "params": values}
+    memory.copy_in_advance((PLAIN, UNIT), arrays)
+    inertia = inertia_of(bodies, memory)
+    q, vectors, h = quaternions(attitudes, memory), start.rows(memory), _steps(dt)
     sizes = {"bodies": len(inertia.moments), "attitudes": len(q), start.name: len(vectors), "dt": len(h)}
     number = agreed(sizes)
-    bound, values = parameters_of(field, params, number)
+    bound, values = parameters_of(field, params, number, memory)
     number = agreed(sizes | {"params": len(values)})
     every_body: dict[str, Any] = {
         "moments": inertia.moments, "own": inertia.own, "field": bound, "values": values, "number": number,
@@ -114,7 +120,9 @@ def _steps(dt: Any) -> np.ndarray:
     return given
 
 
-def parameters_of(field: Any, params: dict[str, Any], number: int) -> tuple[Field | None, np.ndarray]:
+def parameters_of(
+    field: Any, params: dict[str, Any], number: int, memory: Memory = HOST
+) -> tuple[Field | None, np.ndarray]:
     """Return the field with the parameters of the first body, and the flattened parameters (N or 1, k) of all."""
     if field is None:
         if params:
@@ -143,8 +151,7 @@ def parameters_of(field: Any, params: dict[str, Any], number: int) -> tuple[Fiel
         else np.tile([0.0 if isinstance(x, np.ndarray) else x for x in leaves_of(value)], (count, 1))
         for name, value in bound.values.items()
     ]
-    values = np.concatenate(columns, axis=1) if columns else np.empty((1, 0))
-    check_finite("params", values)
+    values = finite_copy("params", columns, memory) if columns else np.empty((1, 0))
     return bound, values if bound.bath is None else OF_ALL[bound.bath_kind[0]](bound, values, own)
 
 

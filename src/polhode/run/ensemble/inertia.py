@@ -14,6 +14,7 @@ from ...numbers.primitives import where
 from ...physics.body import TOLERANCE, Body, real_array
 from ...physics.problem import quaternion_of
 from ...physics.validate import quaternions_of
+from .memory import HOST, Memory
 
 
 class Inertia(NamedTuple):
@@ -35,8 +36,11 @@ class Inertia(NamedTuple):
     tensors: np.ndarray | None = None
 
 
-def inertia_of(bodies: Any) -> Inertia:
-    """Return the inertia of `ph.Body` objects, of principal moments (N, 3) or of tensors (N, 3, 3); or of one body."""
+def inertia_of(bodies: Any, memory: Memory = HOST) -> Inertia:
+    """Return the inertia of `ph.Body` objects, of principal moments (N, 3) or of tensors (N, 3, 3); or of one body.
+
+    A copy of given moments is in memory of a kind.
+    """
     if isinstance(bodies, Body):
         bodies = [bodies]
     if isinstance(bodies, list | tuple) and bodies and all(isinstance(b, Body) for b in bodies):
@@ -51,7 +55,10 @@ def inertia_of(bodies: Any) -> Inertia:
         raise InputError(f"{expected}; got shape {given.shape}")
     if given.ndim == 3:
         return _of_tensors(given.copy())
-    if (moments := layout.changed(plain, same, given)) is not None:
+    moments = memory.known("moments", given)
+    if moments is None:
+        moments = layout.changed(plain, same, given, memory.empty)
+    if moments is not None:
         return Inertia(moments, plain=True)
     return Inertia(_checked(given.copy(), given))
 
@@ -101,6 +108,10 @@ def plain(moments: Vec3) -> Any:
 def same(moments: Vec3) -> Vec3:
     """Return the moments: a copy of all, in one pass with their check."""
     return moments
+
+
+PLAIN = plain, 3, same
+"""The condition, the width and the kernel of a pass over moments."""
 
 
 def _checked(moments: np.ndarray, given: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ from ...physics.validate import finite_number
 from ...symbolic.rows import Rows
 from ..step_count import Interval, number_of_steps, signed_step
 from .batch import BodyBatch, from_arrays
+from .memory import MEMORY
 from .start import VECTORS, Start, euler_rotation
 
 ATTITUDES = ("attitude", "euler", "euler_deg")
@@ -37,9 +38,10 @@ class Inputs:
     t_end: float | None = None
     name: str = ""
 
-    def batch(self, dt: Any) -> BodyBatch:
-        """Return the checked arrays."""
-        return from_arrays(self.bodies, self.attitudes, self.start, self.field, self.params, dt, self.name)
+    def batch(self, dt: Any, device: str = "cpu") -> BodyBatch:
+        """Return the checked arrays, in memory for a device."""
+        given = self.bodies, self.attitudes, self.start, self.field, self.params, dt
+        return from_arrays(*given, self.name, MEMORY[device]())
 
     def steps(self, method: Method, dt: Any, steps: Any, t_end: Any) -> tuple[Any, Any]:
         """Return dt, negative in a run backwards in time, and `steps`, or the number of steps to the end time."""

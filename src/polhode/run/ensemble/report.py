@@ -33,7 +33,7 @@ NAMED = 5
 
 def shortcomings(task: Task, many: Ensemble, tol: float | None = None) -> Iterator[str]:
     """Yield a sentence for each shortcoming of a result."""
-    lost = np.flatnonzero(many.failed >= 0)
+    lost = np.flatnonzero(many.failed >= 0) if many.failed.max(initial=-1) >= 0 else np.empty(0, int)  # one fast pass
     if lost.size:
         first = int(lost[0])
         yield (

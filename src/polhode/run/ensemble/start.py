@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from ...numbers.dispatch import kernel
 from ...numbers.primitives import sqrt
 from ...physics.bodies import Bodies, rows
 from ...physics.validate import ROTATION_TOLERANCE, real_array
+from .memory import HOST, Memory
 
 VECTORS = ("momentum", "omega", "spatial_momentum", "spatial_omega")
 """Arguments for the initial rotation, of which exactly one is given."""
@@ -25,11 +27,9 @@ class Start(NamedTuple):
     name: str
     value: Any
 
-    def rows(self) -> np.ndarray:
-        """Return the vectors, one for each body or one for all."""
-        found = _rows(self.name, self.value, 3)
-        check_finite(self.name, found)
-        return found
+    def rows(self, memory: Memory = HOST) -> np.ndarray:
+        """Return a copy of the vectors: one for each body or one for all."""
+        return finite_copy(self.name, [_rows(self.name, self.value, 3)], memory)
 
     def momenta(self, vectors: np.ndarray, quaternion: np.ndarray, bodies: Bodies) -> np.ndarray:
         """Return the momenta in the body frame: Pi = I omega, after R^T for vectors in the space frame."""
@@ -56,7 +56,7 @@ def euler_rotation(name: str, value: Any, degrees: bool) -> Any:
         raise InputError(f"{expected}; got the sequence {value[0]!r}: {fault}", name) from None
 
 
-def quaternions(attitudes: Any) -> np.ndarray:
+def quaternions(attitudes: Any, memory: Memory = HOST) -> np.ndarray:
     """Convert quaternions, rotation matrices or a scipy Rotation to unit quaternions, scalar first."""
     if attitudes is None:
         return np.array([[1.0, 0.0, 0.0, 0.0]])
@@ -71,7 +71,10 @@ def quaternions(attitudes: Any) -> np.ndarray:
     given = _rows("attitudes", attitudes, 4)
     from ...compile.batch import layout
 
-    if (units := layout.changed(is_unit, unit, given)) is not None:
+    units = memory.known("attitudes", given)
+    if units is None:
+        units = layout.changed(is_unit, unit, given, memory.empty)
+    if units is not None:
         return units
     check_finite("attitudes", given)
     length = np.sqrt(norm2(components(given)))
@@ -104,6 +107,10 @@ def is_unit(q: Quat) -> Any:
     return abs(sqrt(norm2(q)) - 1) <= ROTATION_TOLERANCE
 
 
+UNIT = is_unit, 4, unit
+"""The condition, the width and the kernel of a pass over quaternions."""
+
+
 def _rows(name: str, value: Any, width: int) -> np.ndarray:
     """Return numbers in rows of a given width; an array is not copied."""
     expected = f"{name} must be numbers of shape (N, {width}) or ({width},)"
@@ -115,20 +122,23 @@ def _rows(name: str, value: Any, width: int) -> np.ndarray:
 
 def check_finite(name: str, given: np.ndarray) -> None:
     """Refuse numbers that are not finite, and name the body."""
-    if np.isfinite(_total(given)):  # one fast pass; the elements are checked only if it fails
-        return
     if not np.isfinite(given).all():
         i = int(np.flatnonzero(~np.isfinite(given).all(axis=1))[0])
         raise InputError(f"{name} must be finite; those of body {i} are {given[i].tolist()}")
 
 
-def _total(given: np.ndarray) -> float:
-    """Return the sum of all numbers, by all cores."""
-    sums = list[float]()
+def finite_copy(name: str, columns: list[np.ndarray], memory: Memory = HOST) -> np.ndarray:
+    """Return columns of bodies side by side, copied by all cores, or refuse numbers that are not finite."""
+    if len(columns) == 1 and (known := memory.known(name, columns[0])) is not None:
+        return known
+    found, sums = memory.empty((len(columns[0]), sum(x.shape[1] for x in columns))), list[float]()
 
     def work(begin: int, end: int) -> None:
+        np.concatenate([x[begin:end] for x in columns], axis=1, out=found[begin:end])
         with np.errstate(over="ignore", invalid="ignore"):
-            sums.append(float(given[begin:end].sum()))
+            sums.append(float(found[begin:end].sum()))
 
-    share_evenly(work, len(given))
-    return sum(sums)
+    share_evenly(work, len(found))
+    if not math.isfinite(sum(sums)):  # one fast pass; the elements are checked only if it fails
+        check_finite(name, found)
+    return found

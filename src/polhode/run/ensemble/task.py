@@ -33,6 +33,7 @@ from . import events as event_search
 from . import tolerance as ensemble_tolerance
 from .batch import BodyBatch
 from .lane_steps import adaptive_method
+from .memory import HOST, MEMORY, Memory
 from .run import DEVICES
 from .tolerance import Ends
 
@@ -152,12 +153,9 @@ class Task:
     def found(self) -> tuple[np.ndarray, ...]:
         """Return empty arrays for attitudes and momenta (start first), extra columns, and failed steps."""
         kept, n = len(self.kept) - 1, self.batch.number
-        q, m, extra_columns = (
-            np.empty((kept + 1, n, 4)),
-            np.empty((kept + 1, n, 3)),
-            np.empty((kept, n, self.extra_columns)),
-        )
-        return q, m, extra_columns, np.empty(n, dtype=np.int64)
+        shapes = (kept + 1, n, 4), (kept + 1, n, 3), (kept, n, self.extra_columns)
+        empty = MEMORY[self.device]().empty
+        return *(empty(shape) for shape in shapes), empty((n,), np.int64)
 
     def run(self, threads: int | None = None) -> Ensemble:
         """Run all bodies, by default on all cores."""
@@ -289,7 +287,7 @@ def _result(task: Task, found: tuple[np.ndarray, ...], watch: Stopwatch) -> Ense
         kept = tuple(name for name, _ in task.method.states)
         states = dataclasses.replace(states, states=_by_name(numbers, task.method.states), kept=kept)
     if task.tolerance is not None:
-        return dataclasses.replace(states, steps=_whole_numbers(extra_columns[-1, :, 0]))
+        return dataclasses.replace(states, steps=_whole_numbers(extra_columns[-1, :, 0], MEMORY[task.device]()))
     if task.wanted is None:
         return states
     numbers_of_statistics = extra_columns[0, :, task.method.kept_memory + task.states :]
@@ -297,10 +295,18 @@ def _result(task: Task, found: tuple[np.ndarray, ...], watch: Stopwatch) -> Ense
     return dataclasses.replace(states, statistics=task.wanted.results(numbers_of_statistics, samples))
 
 
-def _whole_numbers(column: np.ndarray) -> np.ndarray:
+FEWEST = 1 << 18
+"""Fewest bodies for a thread that converts a column: with more threads it takes longer to wake them."""
+
+
+def _whole_numbers(column: np.ndarray, memory: Memory = HOST) -> np.ndarray:
     """Return a column of the results as integers, by all cores."""
-    found = np.empty(len(column), np.int64)
-    share_evenly(lambda begin, end: np.copyto(found[begin:end], column[begin:end], casting="unsafe"), len(column))
+    found = memory.empty((len(column),), np.int64)
+
+    def work(begin: int, end: int) -> None:
+        np.copyto(found[begin:end], column[begin:end], casting="unsafe")
+
+    share_evenly(work, len(column), FEWEST)
     return found
 
 

@@ -1,0 +1,57 @@
+"""Memory for the large arrays of an ensemble, by the device that runs it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+class Memory:
+    """Memory of the host, as NumPy allocates it."""
+
+    def empty(self, shape: tuple[int, ...], dtype: Any = float) -> np.ndarray:
+        """Return an array to be filled."""
+        return np.empty(shape, dtype)
+
+    def copy_in_advance(self, checks: Any, arrays: dict[str, Any]) -> None:
+        """Check and copy arrays at once, where that is faster; `checks` are those of the first two."""
+
+    def known(self, name: str, array: np.ndarray) -> np.ndarray | None:
+        """Return the copy that was made of an array in advance; None if there is none, or if a check did not hold."""
+        return None
+
+
+HOST = Memory()
+
+
+class CardMemory(Memory):
+    """Page-locked memory, which a GPU reads and writes by itself."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[Any, ...], np.ndarray] = {}
+
+    def empty(self, shape: tuple[int, ...], dtype: Any = float) -> np.ndarray:
+        """Return an array to be filled, in page-locked memory if it is large."""
+        from ...compile import cuda, page_locked
+
+        return page_locked.empty(cuda.card, shape, dtype)
+
+    def copy_in_advance(self, checks: Any, arrays: dict[str, Any]) -> None:
+        """Check and copy the arrays of many bodies in one pass."""
+        from ...compile.batch import intake
+
+        made = intake.copied(checks, tuple(arrays.values()), self.empty)
+        self._made = {_key(name, arrays[name]): x for name, x in zip(arrays, made, strict=True) if x is not None}
+
+    def known(self, name: str, array: np.ndarray) -> np.ndarray | None:
+        """Return the copy that was made of an array in advance; None if there is none, or if a check did not hold."""
+        return self._made.get(_key(name, array))
+
+
+def _key(name: str, array: np.ndarray) -> tuple[Any, ...]:
+    return name, array.__array_interface__["data"][0], array.shape
+
+
+MEMORY: dict[str, type[Memory]] = {"cpu": Memory, "cuda": CardMemory}
+"""By the user's name of the device."""
