@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from .._memo import MADE
-from ..kernels.loops import LATER, ROTATION, StateSpace, adaptive_stepping, interpolating
+from ..kernels.loops import LATER, ROTATION, StateSpace, adaptive_stepping, interpolating, repeating
 from ..methods import Method
 from ..methods.adaptive.controller import controlled_step_from_estimate
 from ..methods.adaptive.dormand_prince import dormand_prince
@@ -126,6 +126,8 @@ class AdaptiveStep:
     few_rows: int = FEW_ROWS
     most_rows: int = ROWS
     """States in the first and in the largest buffer of the loop."""
+    smooth: bool = False
+    """Whether the field has no branches, so that errors fall with the order of the method in all steps alike."""
 
     @property
     def eps(self) -> float:
@@ -151,6 +153,11 @@ class AdaptiveStep:
         """The compiled dense output."""
         return compiled(lambda: interpolating(self.make(), self.space), "interpolate", self.name, *self.structure)
 
+    @functools.cached_property
+    def repeat(self) -> Any:
+        """The compiled loop that repeats a run with shorter steps."""
+        return compiled(lambda: repeating(self.make(), self.space), "repeat", self.name, *self.structure)
+
 
 def working_eps(digits: int) -> float:
     """Return the relative distance of two neighbouring numbers of a run with `digits`."""
@@ -174,7 +181,7 @@ def taylor(problem: Problem) -> AdaptiveStep:
 
     name = lie_taylor.taylor.__name__
     make = functools.partial(controlled_taylor_step, body(field, has_principal_rotation), floats.number)
-    return AdaptiveStep(name, structure(problem), make, taylor_order, SERIES_STEPS, ns, has_proposal=False)
+    return AdaptiveStep(name, structure(problem), make, taylor_order, SERIES_STEPS, ns, has_proposal=False, smooth=True)
 
 
 def taylor_order(tolerance: float, most: int = MOST) -> int:
@@ -230,7 +237,7 @@ def runge_kutta(problem: Problem) -> AdaptiveStep:
     def ns(order: int) -> float:
         return NS_PAIR + PAIR.stages * (NS_STAGE + NS_FLOP * torque_flops(problem.field))
 
-    return dataclasses.replace(estimated(problem, verner87), ns=ns)
+    return dataclasses.replace(estimated(problem, verner87), ns=ns, smooth=True)
 
 
 def torque_flops(field: Field | None) -> int:

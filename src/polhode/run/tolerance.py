@@ -25,7 +25,7 @@ from ..results.trajectory import Info, Trajectory, info_of
 from . import adaptive, located, precise_steps, step_control, with_states
 from .adaptive import Path, Run, joined
 from .dense import Dense, states_of
-from .error_estimate import FIRST, RATIO, estimated
+from .error_estimate import FIRST, REPEATED, estimated
 from .event_search import found_on
 from .fixed_to_tolerance import MOST_STEPS, measured_steps
 from .integrator import check_fit
@@ -130,7 +130,7 @@ class Wish:
     @property
     def finer(self) -> float:
         """The finest tolerance of a step divided by `tol`: smaller if a second run estimates the error."""
-        return 1.0 if self.of_steps else FIRST / RATIO
+        return 1.0 if self.of_steps else FIRST / REPEATED
 
     @property
     def name(self) -> str:

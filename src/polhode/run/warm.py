@@ -64,7 +64,7 @@ def warm(
     if sol.dense is not None:
         sol.at(sol.t[-1:] / 2 + sol.t[:1] / 2)
     if method is None and problem.field is not None and not problem.field.states:
-        _warm_kinds(problem, end, step_tol if tol is None else tol)
+        _warm_kinds(problem, end, step_tol if tol is None else tol, is_compared=tol is not None)
     return watch.compile_seconds
 
 
@@ -73,10 +73,12 @@ def _short_end(problem: Problem) -> float:
     return problem.t0 + max(span, 1e6 * math.ulp(problem.t0))
 
 
-def _warm_kinds(problem: Problem, end: float, tolerance: Any) -> None:
+def _warm_kinds(problem: Problem, end: float, tolerance: Any, is_compared: bool) -> None:
     """Compile all kinds of steps between which a tolerance and an angle decide."""
     legs = scheduled(problem, end, tolerance)
     for kind in formula(legs.problem).kinds:
         run = Run(legs.problem, kind, end, tolerance, legs)
         path = run()
         run.state_at(path.times[-1:], path.times, path.rows)
+        if is_compared:
+            run.finer(path)()
