@@ -101,6 +101,17 @@ def test_slow_and_fast_motion_has_the_bits_of_solve(rate, tolerance):
     )
 
 
+def test_a_free_body_has_the_bits_of_solve_on_the_short_way():
+    problem = ph.Problem(ph.Body([1.0, 2.0, 2.5]), omega=[0.3, -0.5, 0.7], t0=0.25)
+    fly = ph.propagator(problem, tol=1e-8)
+    fly(t_end=5.0)  # the first call prepares
+    rng = np.random.default_rng(3)
+    for rate in (0.0, 1e-9, *10 ** rng.uniform(-3, 3, 100), 1e8):  # some need other units
+        q, m = rng.normal(size=4), (rate * rng.normal(size=3)).tolist()
+        q *= (1 + 1e-9 * rng.normal()) / np.linalg.norm(q)
+        check_same(fly, problem, q.tolist(), m, 0.25 + 10 ** rng.uniform(0, 3) / (rate or 1.0), tol=1e-8)
+
+
 def test_a_strong_torque_has_the_bits_of_solve():
     problem = ph.Problem(ph.Body([1.0, 2.0, 2.5]), gravity(1e14), omega=[1.0, 2.0, 0.5])
     check_same(
@@ -224,6 +235,7 @@ def test_bad_input_is_refused_in_the_words_of_solve(name, field):
     problem = ph.Problem(ph.Body([1.0, 2.0, 2.5]), field, omega=[0.3, 0.5, -0.9])
     start = {"attitude": (1.0, 0.0, 0.0, 0.0), "momentum": (0.3, 1.0, -2.0), "t_end": 4.0} | BAD[name]
     fly = ph.propagator(problem, step_tol=1e-8)
+    fly((1.0, 0.0, 0.0, 0.0), (0.3, 1.0, -2.0), 4.0)  # later calls go the short way
     with pytest.raises(ph.InputError) as ours:
         fly(**start)
     end = start.pop("t_end")

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..kernels.loops import COLUMNS
+from ..kernels.so3 import norm
 from ..methods.adaptive.controller import first_angle
 from ..methods.families.jacobi import jacobi
 from ..numbers import floats
@@ -16,9 +17,9 @@ from ..physics.problem import Problem
 from ..physics.units import NO_UNITS, Units, rescaled
 from .adaptive import larger, rounding
 from .error_estimate import REPEATED, estimated, first_tolerance, more_steps
-from .exact import free_end
+from .exact import exact_error, free_end
 from .step_control import EPS, FEW_ROWS, AdaptiveStep, entry_point, formula
-from .tolerance import Wish, exact_error
+from .tolerance import Wish
 
 Vector = tuple[float, float, float]
 Found = tuple[Any, int, str, float | None]
@@ -173,11 +174,11 @@ class Direction:
     # runs
 
     def _exactly(self) -> Callable[..., Found | None]:
-        inertia, label = self.system[0], jacobi.name
+        inertia, velocity, label = self.system[0], self.velocity, jacobi.name
         after = entry_point(free_end(), 0.0, self.start, inertia)
 
         def end(y: Any, m: Any, t: float, end: float, turn: float) -> Found | None:
-            error = exact_error(turn)
+            error = exact_error(norm(velocity(m)) * (end - t))
             return None if error > 1 else (after(end - t, y, inertia), 0, label, error)
 
         return end

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..compile.clock import Stopwatch
 from ..errors import InputError, ResultWarning, StepError
+from ..kernels.so3 import norm
 from ..methods import Method
 from ..methods.families.jacobi import jacobi
 from ..numbers.precision import guarded, in_digits
@@ -27,6 +28,7 @@ from .adaptive import Path, Run, joined
 from .dense import Dense, states_of
 from .error_estimate import FIRST, REPEATED, estimated
 from .event_search import found_on
+from .exact import exact_error
 from .fixed_to_tolerance import MOST_STEPS, measured_steps
 from .integrator import check_fit
 from .kept import SHOWN
@@ -179,7 +181,7 @@ def sampled_every(spacing: float) -> str:
 
 def _exact(problem: Problem, end: float, wish: Wish, t_end: float) -> Solution:
     """Solve a free body exactly."""
-    turned = math.hypot(*problem.velocity) * (end - problem.t0)
+    turned = norm(problem.velocity) * (end - problem.t0)
     error = exact_error(turned, wish.eps)
     if error > 1:
         raise InputError(
@@ -188,11 +190,6 @@ def _exact(problem: Problem, end: float, wish: Wish, t_end: float) -> Solution:
         )
     run = ExactRun(problem, end, wish.times, wish.digits)
     return Solution(run, run(), jacobi.name, lambda: EXACT + _limit(error, wish), error)
-
-
-def exact_error(turned: float, eps: float = EPS) -> float:
-    """Return the error of an exact solution after a rotation by an angle: that of the data, and of ten roundings."""
-    return 10 * eps * (1 + turned)
 
 
 EXACT = "free body: the exact solution, by elliptic functions"
