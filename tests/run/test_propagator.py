@@ -13,8 +13,7 @@ from scipy.spatial.transform import Rotation
 
 import polhode as ph
 from examples import TILTED, growing
-from polhode.run import error_estimate
-from polhode.run.error_estimate import next_tolerance
+from polhode.run import error_estimate, prepared
 from polhode.run.propagator import Propagator
 
 pytestmark = pytest.mark.xdist_group("propagator")
@@ -31,6 +30,11 @@ def driven(t, R, k):
 @ph.torque
 def damped(omega, k):
     return (-k * omega[0], -k * omega[1], -k * omega[2])
+
+
+@ph.torque
+def relay(omega, k):
+    return (ph.where(omega[0] > 0.2, k, 2 * k), 0.0, 0.05)
 
 
 @ph.potential
@@ -97,6 +101,17 @@ def test_slow_and_fast_motion_has_the_bits_of_solve(rate, tolerance):
     )
 
 
+def test_a_free_body_has_the_bits_of_solve_on_the_short_way():
+    problem = ph.Problem(ph.Body([1.0, 2.0, 2.5]), omega=[0.3, -0.5, 0.7], t0=0.25)
+    fly = ph.propagator(problem, tol=1e-8)
+    fly(t_end=5.0)  # the first call prepares
+    rng = np.random.default_rng(3)
+    for rate in (0.0, 1e-9, *10 ** rng.uniform(-3, 3, 100), 1e8):  # some need other units
+        q, m = rng.normal(size=4), (rate * rng.normal(size=3)).tolist()
+        q *= (1 + 1e-9 * rng.normal()) / np.linalg.norm(q)
+        check_same(fly, problem, q.tolist(), m, 0.25 + 10 ** rng.uniform(0, 3) / (rate or 1.0), tol=1e-8)
+
+
 def test_a_strong_torque_has_the_bits_of_solve():
     problem = ph.Problem(ph.Body([1.0, 2.0, 2.5]), gravity(1e14), omega=[1.0, 2.0, 0.5])
     check_same(
@@ -122,18 +137,29 @@ def test_long_runs_need_no_stored_path(tolerance, monkeypatch):
     assert fly(*start, 20.0) == made
 
 
-def test_several_attempts_are_made_on_the_short_way(monkeypatch):
-    """Close to the upright top, the first two runs differ by more than the tolerance."""
+@pytest.mark.parametrize(("tol", "share", "how"), [(1e-3, 0.1, "finer"), (1e-6, 100.0, "new")])
+def test_several_attempts_are_made_on_the_short_way(tol, share, how, monkeypatch):
+    """Close to the upright top, errors grow: the first run is repeated, or far from the tolerance made anew."""
+    monkeypatch.setattr(error_estimate, "FIRST", share)
     problem = ph.problems.slow_top()
-    fly, (q, m) = ph.propagator(problem, tol=1e-3), starts(problem)[1]
-    made = check_same(fly, problem, q, m, 20.0, tol=1e-3)
+    fly, (q, m) = ph.propagator(problem, tol=tol), starts(problem)[1]
+    made = check_same(fly, problem, q, m, 20.0, tol=tol)
     assert made.error_estimate is not None
-    tried: list[float] = []
-    counted = lambda *given: tried.append(given[0]) or next_tolerance(*given)  # noqa: E731
-    monkeypatch.setattr(error_estimate, "next_tolerance", counted)
+    tried: dict[str, list[float]] = {"finer": [], "new": []}
+    repeated, renewed = error_estimate.more_steps, error_estimate.next_tolerance
+    monkeypatch.setattr(prepared, "more_steps", lambda *given: tried["finer"].append(given[0]) or repeated(*given))
+    monkeypatch.setattr(
+        error_estimate, "next_tolerance", lambda *given: tried["new"].append(given[0]) or renewed(*given)
+    )
     monkeypatch.setattr(Propagator, "_flown", None)
     assert fly(q, m, 20.0) == made
-    assert tried
+    assert len(tried["finer"]) > 1
+    assert bool(tried["new"]) == (how == "new")
+
+
+def test_a_field_with_branches_has_the_bits_of_solve():
+    problem = ph.Problem(ph.Body([1.0, 2.0, 2.5]), relay(0.3), omega=[-0.3, 0.9, 0.4])
+    check_same(ph.propagator(problem, tol=1e-6), problem, problem.quaternion, problem.momentum, 5.0, tol=1e-6)
 
 
 def test_a_tolerance_that_is_out_of_reach_gives_the_bits_of_solve():
@@ -209,6 +235,7 @@ def test_bad_input_is_refused_in_the_words_of_solve(name, field):
     problem = ph.Problem(ph.Body([1.0, 2.0, 2.5]), field, omega=[0.3, 0.5, -0.9])
     start = {"attitude": (1.0, 0.0, 0.0, 0.0), "momentum": (0.3, 1.0, -2.0), "t_end": 4.0} | BAD[name]
     fly = ph.propagator(problem, step_tol=1e-8)
+    fly((1.0, 0.0, 0.0, 0.0), (0.3, 1.0, -2.0), 4.0)  # later calls go the short way
     with pytest.raises(ph.InputError) as ours:
         fly(**start)
     end = start.pop("t_end")

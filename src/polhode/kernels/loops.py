@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..numbers.dispatch import kernel
-from ..numbers.primitives import all_lanes, epsilon, finite, where
-from .so3 import norm, norm2
+from ..numbers.primitives import all_lanes, atan2, epsilon, finite, where
+from .so3 import conj, mul, norm, norm2, sub
 from .so3 import times as rates
 from .state import collapse, renormalise
 from .unroll import unrolled_kernel
@@ -278,6 +278,57 @@ def adaptive_stepping(controlled_step: Callable[..., Any], space: StateSpace = R
         return y, t, proposal, largest, turned, filled, rejected, stalled < STALLED
 
     return adaptive_loop
+
+
+@kernel
+def distance(a: Any, b: Any, momentum: Any) -> Any:
+    """Return the larger of the angle between two attitudes and the difference of the momenta relative to a size."""
+    turn = mul(conj(a[0]), b[0])
+    angle = 2 * atan2(norm((turn[1], turn[2], turn[3])), abs(turn[0]))
+    apart = norm(sub(a[1], b[1])) / where(momentum > 0, momentum, 1.0)
+    return where(angle > apart, angle, apart)
+
+
+def repeating(controlled_step: Callable[..., Any], space: StateSpace = ROTATION) -> Callable[..., Any]:
+    """Build the loop that repeats a run with shorter steps.
+
+    ``repeat(start, times, count, total, first, last, y, compared, largest, system, order, moments, rows)`` replaces the
+    `count` steps that end at `times`, the first of which begins at `start`, by `total` steps. The time after k of them
+    is that of the given run after k count/total steps, so all steps become shorter by nearly the same factor and
+    nothing has to be controlled. It makes the steps from number `first` to `last`, writes their ends to `moments` and
+    `rows`, and returns the state, the `largest` |m| so far, the distance of the state from `compared`, and whether all
+    states were valid.
+    """
+    is_valid, renormalise, write = space.is_valid, space.renormalise, space.write
+
+    @kernel
+    def moment(start: Any, times: Any, count: int, total: int, k: int) -> Any:
+        whole = k * count // total
+        before = start if whole == 0 else times[whole - 1]
+        if whole == count:
+            return before
+        return before + (times[whole] - before) * (k * count - whole * total) / total
+
+    def repeat(
+        start: Any, times: Any, count: int, total: int, first: int, last: int, y: Any, compared: Any, largest: Any,
+        system: Any, order: int, moments: Any, rows: Any,
+    ) -> Any:  # fmt: skip
+        t, fine = moment(start, times, count, total, first), True
+        for k in range(first, last):
+            now = moment(start, times, count, total, k + 1)
+            left = now - t
+            new, _, _, _ = controlled_step(t, y, left, left, system, (math.inf, math.inf), order)
+            if not is_valid(new, 0 * left):
+                fine = False
+                break
+            y, t = renormalise(new), now
+            size = norm(y[1])
+            largest = where(size > largest, size, largest)
+            moments[k - first] = t
+            write(rows, k - first, y)
+        return y, largest, distance(y, compared, largest), fine
+
+    return repeat
 
 
 @kernel

@@ -7,21 +7,25 @@ import contextvars
 import dataclasses
 import math
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ..kernels import loops
 from ..kernels.loops import COLUMNS, interpolating, one_step
-from ..kernels.so3 import conj, mul
 from ..methods import Method
 from ..methods.adaptive.controller import first_angle
 from ..methods.combinators.compose import collapsed_step, whole
 from ..physics.fields import Field
 from ..physics.fields.parameters import leaves_of
 from ..physics.problem import Problem
+from .error_estimate import RATIO, REPEATED, finer_tolerance, more_steps
 from .integrator import check_fit, kept_step, number_type, state_space, step_kernel, structure, torque_kernel
 from .schedule import Schedule, scheduled
 from .step_control import EPS, ROWS, AdaptiveStep, compiled, in_plain_python
+
+REPEATED_STEPS = 65536
+"""Steps of a repeated run between two looks for an interruption."""
 
 
 def larger(size: int, most: int = ROWS) -> int:
@@ -102,6 +106,19 @@ class Path:
     """Rotation angle in radians."""
     standing: Standing | None = None
     """Where the run stands after this piece; None at its end."""
+    apart: float | None = None
+    """Distance of the end from that of the path with which a repeated run is compared."""
+
+
+class Repeats(NamedTuple):
+    """What a run repeats with shorter steps."""
+
+    mesh: np.ndarray
+    """Times of the run that chose the steps, with its start."""
+    steps: int
+    """Number of steps that replace those of the mesh."""
+    path: Path
+    """The path with which the repeated run is compared."""
 
 
 class Run:
@@ -113,6 +130,11 @@ class Run:
     tolerance : error allowed in each step, weighted by `kernels.loops.allowed`
     schedule : required step ends and longest steps; by default those of the problem's field
     """
+
+    steps_are_free = True
+    """Whether nothing but the schedule and the error decides where steps end."""
+    repeats: Repeats | None = None
+    """The run that this one repeats with shorter steps; None if it chooses its own."""
 
     def __init__(
         self, problem: Problem, controlled_step: AdaptiveStep, end: float, tolerance: float,
@@ -131,17 +153,28 @@ class Run:
         """Return the same run with another tolerance."""
         made = object.__new__(type(self))
         vars(made).update(vars(self))
-        made.tolerance, made.order = tolerance, self.controlled_step.order_for(tolerance)
+        made.tolerance, made.order, made.repeats = tolerance, self.controlled_step.order_for(tolerance), None
         made.longest = [leg.longest for leg in self.schedule.legs]
         return made
 
-    def finer(self, path: Path, ratio: float, finest: float) -> Run:
-        """Return a run whose errors in every leg are `ratio` times smaller than those of `path`.
+    def finer(self, path: Path) -> Run:
+        """Return a more accurate run to compare with a path of this one."""
+        legs = self.schedule.legs
+        if not (self.steps_are_free and self.controlled_step.smooth and len(legs) == 1 and legs[0].longest == math.inf):
+            return self._with_smaller_tolerance(path)
+        made = self.again(self.tolerance / REPEATED)
+        made.order, steps = self.order, more_steps(len(path.times) - 1, self.order)
+        made.repeats = Repeats(self.repeats.mesh if self.repeats else path.times, steps, path)
+        return made
+
+    def _with_smaller_tolerance(self, path: Path) -> Run:
+        """Return a run with smaller errors in every leg than those of `path`.
 
         A smaller tolerance alone does not shorten steps that are limited by the schedule. So no step is longer than the
-        longest step of the path in that leg times ratio^(-1/order).
+        longest step of the path in that leg times ratio^(-1/order), where `ratio` is that of the errors.
         """
-        made, part = self.again(max(self.tolerance / ratio, finest)), shorter(ratio, self.order)
+        made = self.again(finer_tolerance(self.tolerance, self.controlled_step.eps))
+        part = shorter(RATIO, self.order)
         steps = path.times[1:] - path.times[:-1]
         if len(self.schedule.legs) == 1:
             made.longest = [part * float(steps.max())]
@@ -153,6 +186,8 @@ class Run:
 
     def difference(self, path: Path, fine: Path) -> float:
         """Return the error of a run relative to a finer one, but at least the round-off error."""
+        if fine.apart is not None:
+            return max(fine.apart, round_off(path))
         scale = scale_of_momentum(self.measured, path, fine)
         return max(
             distance(path.rows[-1], fine.rows[-1], scale),
@@ -225,6 +260,8 @@ class Run:
 
     def __call__(self) -> Path:
         """Return the whole path, in memory; an exception carries the states so far as its attribute `path`."""
+        if self.repeats is not None:
+            return self._repeated(self.repeats)
         watcher, parts = _watcher.get(), list[Path]()
         if watcher is not None and not self.controlled_step.is_warm:
             watcher.note(f"compiling {self.controlled_step.name} (once; kept for later runs)")
@@ -235,6 +272,23 @@ class Run:
             stop.method = self.controlled_step.label(self.order)  # type: ignore[attr-defined]
             raise
         return joined(parts)
+
+    def _repeated(self, of: Repeats) -> Path:
+        """Return the path of a run that repeats another one."""
+        system, y, largest = self.schedule.system(self.system, self.schedule.legs[0]), self.y, of.path.largest
+        (times, rows), mesh, fine = self._buffer(of.steps + 1), of.mesh[1:], True
+        times[0], rows[0] = of.mesh[0], [x for part in y for x in part]
+        compared = loops.read_row(of.path.rows[-1].tolist())
+        for first in range(0, of.steps, REPEATED_STEPS):
+            last = min(of.steps, first + REPEATED_STEPS)
+            y, largest, apart, fine = self.controlled_step.repeat(
+                self.problem.t0, mesh, len(mesh), of.steps, first, last, y, compared, largest, system, self.order,
+                times[first + 1 :], rows[first + 1 :],
+            )  # fmt: skip
+            if not fine:
+                break
+            self._tell(times[last])
+        return Path(times, rows, finished=fine, largest=largest, turned=of.path.turned, apart=apart)
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
         """Return rows at any times within the run, each by one step from the last stored state; None on failure."""
@@ -295,16 +349,8 @@ def between_steps(problem: Problem, method: Method, digits: int | None = None) -
 
 def distance(a: np.ndarray, b: np.ndarray, momentum: float) -> float:
     """Return the distance of two rows: the larger of the attitude angle and the relative momentum difference."""
-    (*p, u, v, w), (*q, x, y, z) = a[:COLUMNS].tolist(), b[:COLUMNS].tolist()
-    return distance_of_states((tuple(p), (u, v, w)), (tuple(q), (x, y, z)), momentum)
-
-
-def distance_of_states(a: Any, b: Any, momentum: float) -> float:
-    """Return the same for two states."""
-    (p, (u, v, w)), (q, (x, y, z)) = a, b
-    turn = mul(conj(p), q)
-    angle = 2 * math.atan2(math.hypot(turn[1], turn[2], turn[3]), abs(turn[0]))
-    return max(angle, math.hypot(x - u, y - v, z - w) / momentum)
+    one, other = (loops.read_row(row[:COLUMNS].tolist()) for row in (a, b))
+    return float(loops.distance(one, other, momentum))
 
 
 def gap_of_states(field: Field | None, path: Path, fine: Path) -> float:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,15 +17,17 @@ from ..kernels.so3 import conj, mul, rotate
 from ..methods.exact.lagrange_top import circular, hyperbolic, lagrange
 from ..methods.exact.lagrange_top import state_kernel as top_moved
 from ..methods.families.jacobi import jacobi, motion, state_after
-from ..numbers.dispatch import no_fma
+from ..numbers.dispatch import kernel, no_fma
 from ..numbers.floats import number
 from ..numbers.precision import GUARD_DIGITS
+from ..numbers.primitives import sqrt
 from ..physics.body import real_array
 from ..physics.problem import Problem
 from ..physics.validate import number_of_digits
 from ..results.convert import full_precision, primary
 from ..results.trajectory import Info, Rounded, Trajectory, info_of
 from .noise import check_noise
+from .step_control import EPS
 
 if TYPE_CHECKING:
     from ..physics.lagrange_top import Top
@@ -39,11 +42,64 @@ def _visit(elapsed: Any, y: Any, inertia: Any, rows: Any) -> None:
         write_row(rows, k, renormalise((mul(q, turn), new)))
 
 
+@kernel
 def _end(elapsed: Any, y: Any, inertia: Any) -> Any:
     """Return the state after some time."""
     q, m = y
     turn, new = state_after(elapsed, motion(m, inertia))
     return renormalise((mul(q, turn), new))
+
+
+class Limits(NamedTuple):
+    """What a start must fulfil to need no other check; all bounds are exclusive."""
+
+    speed: tuple[float, float]
+    """Angular velocity."""
+    span: tuple[float, float]
+    """Time to the end."""
+    share: float
+    """Time to the end, relative to the end time."""
+    excess: float
+    """Difference of the squared length of the quaternion from 1."""
+
+
+@no_fma
+def exact_error(turned: Any, eps: float = EPS) -> Any:
+    """Return the error of an exact solution after a rotation by an angle: that of the data, and of ten roundings."""
+    return 10 * eps * (1 + turned)
+
+
+@no_fma
+def _start(q: Any, m: Any, inverse: Any) -> Any:
+    """Return the normalised quaternion, its squared length and the angular velocity, with the rounding of Python.
+
+    The formulas of `unit` and `norm` are written out, because no operation of this function itself is fused.
+    """
+    square = q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]
+    s, u, v, w = 1 / sqrt(square), inverse[0] * m[0], inverse[1] * m[1], inverse[2] * m[2]
+    return (q[0] * s, q[1] * s, q[2] * s, q[3] * s), square, sqrt(u * u + v * v + w * w)
+
+
+def _checked_end(limits: Limits) -> Callable[..., Any]:
+    """Return the state after some time, and its error; infinite if the start is not within the limits.
+
+    Python takes longer for these comparisons than the motion takes here.
+    """
+    (slow, fast), (short, long), share, excess = limits
+
+    def end(
+        a: Any, b: Any, c: Any, d: Any, x: Any, y: Any, z: Any, t0: Any, t: Any, inertia: Any, inverse: Any
+    ) -> Any:  # fmt: skip
+        m, span = (x, y, z), t - t0
+        q, square, speed = _start((a, b, c, d), m, inverse)
+        if not (
+            slow < speed and speed < fast and short < span and span < long and span > share * abs(t)
+            and -excess < square - 1 and square - 1 < excess
+        ):  # fmt: skip
+            return (q, m), math.inf
+        return _end(span, (q, m), inertia), exact_error(speed * span)
+
+    return end
 
 
 @no_fma
@@ -104,6 +160,17 @@ def _compiled(name: str) -> Callable[..., Any]:
 def free_end() -> Callable[..., Any]:
     """Return the compiled function (elapsed time, y, moments) -> state of a free body."""
     return _compiled("free end")
+
+
+def checked_free_end(limits: Limits) -> Callable[..., Any]:
+    """Return the compiled function (quaternion and momentum as numbers, t0, end, moments, inverses) -> (state, error).
+
+    The start is normalised. The error is infinite if the start is not within the limits.
+    """
+    from ..compile.program import program
+
+    end: Callable[..., Any] = program(lambda: _checked_end(limits), "exact", "checked free end", limits).run
+    return end
 
 
 def exact(problem: Problem, t: Any, *, digits: int | None = None) -> Trajectory:

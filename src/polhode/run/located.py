@@ -152,6 +152,8 @@ def held(legs: Schedule) -> Schedule | None:
 class LocatedRun(Run):
     """A run of a problem whose field is a `SidedField`; it is not finished if the motion slides, or if a step fails."""
 
+    steps_are_free = False
+
     @property
     def field(self) -> SidedField:
         """The field, held on one side."""

@@ -10,16 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..kernels.loops import COLUMNS
+from ..kernels.so3 import norm
 from ..methods.adaptive.controller import first_angle
 from ..methods.families.jacobi import jacobi
 from ..numbers import floats
 from ..physics.problem import Problem
 from ..physics.units import NO_UNITS, Units, rescaled
-from .adaptive import distance_of_states, larger, rounding, scale_of, shorter
-from .error_estimate import estimated, first_tolerance
-from .exact import free_end
-from .step_control import FEW_ROWS, AdaptiveStep, Choice, compiled, entry_point, formula
-from .tolerance import Wish, exact_error
+from .adaptive import larger, rounding
+from .error_estimate import REPEATED, estimated, first_tolerance, more_steps
+from .exact import exact_error, free_end
+from .step_control import EPS, FEW_ROWS, AdaptiveStep, Choice, entry_point, formula
+from .tolerance import Wish
 
 Vector = tuple[float, float, float]
 Found = tuple[Any, int, str, float | None]
@@ -34,6 +35,9 @@ MOST_RANGES = 16
 FIRST_ROWS = FEW_ROWS - 1
 """Steps in the first piece of a run; `adaptive.Run` has the start there, too."""
 
+Buffers = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Times of a run, times of the steps that repeat it, and states, which are not read."""
+
 MOST_LOOPS = 64
 """Loops that are kept: the tolerances of further attempts differ from state to state."""
 
@@ -42,6 +46,8 @@ class Loop(NamedTuple):
     """A kind of step with an error of each step, ready to run."""
 
     advance: Any
+    repeat: Any
+    """The loop that repeats a run with shorter steps; None if no run is compared with another one."""
     order: int
     angle: float
     """First angle of a pair; 0 if steps need no proposal."""
@@ -53,20 +59,59 @@ class Loop(NamedTuple):
 class EndRun:
     """A run for `estimated` of which only the end is kept; its path is the run itself.
 
-    `start` is (direction of time, kind of step, state, t, end, |momentum|).
+    `start` is (direction of time, kind of step, state, t, end, buffers).
     """
 
-    __slots__ = ("at_most", "crawling", "finished", "largest", "longest", "loop", "start", "state", "steps", "turned")
+    __slots__ = (
+        "apart", "chosen", "compared", "crawling", "finished", "largest", "loop", "mesh", "start", "state", "steps",
+        "tolerance", "turned",
+    )  # fmt: skip
 
-    def __init__(self, start: tuple[Any, ...], tol: float, at_most: float = math.inf) -> None:
-        self.start, self.loop, self.at_most = start, start[0].loop(start[1], tol), at_most
+    state: Any
+    largest: float
+    """Largest |momentum|."""
+    turned: float
+    steps: int
+    mesh: np.ndarray
+    """Times of the run that chose the steps."""
+    chosen: int
+    """Number of those steps."""
+    compared: EndRun | None
+    """The run that this one repeats; None if it chooses its own steps."""
+    apart: float
+    """Distance from its end."""
+    finished: bool
+    crawling: bool
+
+    def __init__(self, start: tuple[Any, ...], tol: float) -> None:
+        self.start, self.tolerance, self.loop, self.compared = start, tol, start[0].loop(start[1], tol), None
 
     def __call__(self) -> EndRun:
-        """Run to the end."""
-        way, _, y, t, end, _ = self.start
-        self.state, self.steps, self.largest, self.turned, self.longest, self.finished, self.crawling = way.run(
-            self.loop, y, t, end, self.at_most
+        """Run to the end, with its own steps or with those of another run, shortened."""
+        way, _, y, t, end, (times, moments, rows) = self.start
+        loop, path, system = self.loop, self.compared, self.start[0].system
+        if path is not None:
+            largest, steps = path.largest, self.steps
+            for done in range(0, steps, FIRST_ROWS):
+                y, largest, self.apart, self.finished = loop.repeat(
+                    t, path.mesh, path.chosen, steps, done, min(steps, done + FIRST_ROWS), y, path.state, largest,
+                    system, loop.order, moments, rows,
+                )  # fmt: skip
+                if not self.finished:
+                    break
+            self.state, self.largest = y, largest
+            return self
+        first = loop.advance(
+            t, end, end, math.inf, -loop.angle or end - t, y, system, loop.tol, 0.0, loop.order, times, rows
         )
+        if first[1] >= end:
+            self.state, _, _, self.largest, self.turned, self.steps, _, _ = first
+            self.mesh, self.finished, self.crawling = times, True, False
+        else:
+            self.state, self.steps, self.largest, self.turned, self.mesh, self.finished, self.crawling = way.onwards(
+                loop, end, first, [times]
+            )
+        self.largest, self.chosen = max(self.largest, math.hypot(*self.state[1])), self.steps
         return self
 
     @property
@@ -75,34 +120,21 @@ class EndRun:
         kind: AdaptiveStep = self.start[1]
         return kind
 
-    @property
-    def tolerance(self) -> float:
-        """Error allowed in each step."""
-        return self.loop.tol
-
     def again(self, tolerance: float) -> EndRun:
-        """Return the same run with another tolerance."""
-        return self if tolerance == self.loop.tol and self.at_most == math.inf else EndRun(self.start, tolerance)
+        """Return a run with another tolerance."""
+        return self if tolerance == self.tolerance else EndRun(self.start, tolerance)
 
-    def finer(self, path: EndRun, ratio: float, finest: float) -> EndRun:
-        """Return a run with `ratio` times smaller errors, as `adaptive.Run.finer`."""
-        loop = self.loop
-        return EndRun(self.start, max(loop.tol / ratio, finest), shorter(ratio, loop.order) * path.longest)
+    def finer(self, path: EndRun) -> EndRun:
+        """Return a more accurate run, as `adaptive.Run.finer`."""
+        made = object.__new__(EndRun)
+        made.start, made.tolerance, made.loop, made.compared = self.start, self.tolerance / REPEATED, self.loop, path
+        made.mesh, made.chosen, made.turned = path.mesh, path.chosen, path.turned
+        made.steps = more_steps(path.steps, self.loop.order)
+        return made
 
     def difference(self, path: EndRun, fine: EndRun) -> float:
         """Return the error of a run relative to a finer one, as `adaptive.Run.difference`."""
-        one, other = path.state, fine.state
-        largest = max(self.start[5], path.largest, fine.largest, math.hypot(*one[1]), math.hypot(*other[1]))
-        return max(distance_of_states(one, other, scale_of(largest)), rounding(path.turned, path.steps))
-
-
-def _longest_step(t: Any, times: Any, count: int) -> Any:
-    """Return the longest step from the time t on."""
-    longest = 0 * t
-    for k in range(count):
-        longest = max(longest, times[k] - t)
-        t = times[k]
-    return longest
+        return max(fine.apart, rounding(path.turned, path.steps))
 
 
 class Direction:
@@ -121,11 +153,11 @@ class Direction:
         self.turned = self.problem.body.principal.to_body
         self.velocity = problem._velocity
         self.kinds = None if problem.field is None else formula(self.problem)
-        self.code: dict[tuple[str, int], tuple[Any, str]] = {}
+        self.first_tolerance = first_tolerance(wish.tol, EPS)
+        self.code: dict[str, tuple[Any, Any]] = {}
         self.loops: dict[tuple[str, float], Loop] = {}
         self.chosen: list[tuple[float, float, Choice]] = []
-        self.spare: list[tuple[np.ndarray, np.ndarray]] = []
-        self.longest_step = entry_point(compiled(lambda: _longest_step, "longest step"), 0.0, np.empty(1), 0)
+        self.spare: list[Buffers] = []
         self.end = self._exactly() if self.kinds is None else self._stepped if wish.of_steps else self._compared
 
     def inside(self, q: Any, m: Any) -> Any:
@@ -143,74 +175,67 @@ class Direction:
     # runs
 
     def _exactly(self) -> Callable[..., Found | None]:
-        inertia, label = self.system[0], jacobi.name
+        inertia, velocity, label = self.system[0], self.velocity, jacobi.name
         after = entry_point(free_end(), 0.0, self.start, inertia)
 
         def end(y: Any, m: Any, t: float, end: float, turn: float) -> Found | None:
-            error = exact_error(turn)
+            error = exact_error(norm(velocity(m)) * (end - t))
             return None if error > 1 else (after(end - t, y, inertia), 0, label, error)
 
         return end
 
     def _stepped(self, y: Any, m: Any, t: float, end: float, turn: float) -> Found | None:
         """Run with an error of each step."""
-        loop = self.loop(self.kind(y, t, end, turn), self.wish.tol)
-        buffer, (new, now, proposal, largest, turned, count, lost, fine) = self._begun(loop, y, t, end, math.inf)
-        self.spare.append(buffer)
-        if now >= end:
-            return new, count, loop.label, None
-        new, count, _, _, _, finished, _ = self._onwards(
-            loop, new, now, end, math.inf, proposal, largest, turned, 0.0, count, lost, fine
-        )
-        return (new, count, loop.label, None) if finished else None
+        loop, buffers = self.loop(self.kind(y, t, end, turn), self.wish.tol), self._buffers()
+        advance, _, order, angle, tol, _, label = loop
+        times, _, rows = buffers
+        first = advance(t, end, end, math.inf, -angle or end - t, y, self.system, tol, 0.0, order, times, rows)
+        self.spare.append(buffers)
+        if first[1] >= end:
+            return first[0], first[5], label, None
+        new, count, _, _, _, finished, _ = self.onwards(loop, end, first, None)
+        return (new, count, label, None) if finished else None
 
     def _compared(self, y: Any, m: Any, t: float, end: float, turn: float) -> Found | None:
-        """Run with an error at the end; None also if the first kind of step does not reach it."""
+        """Run with an error at the end; None also if the first kind of step misses it, or if the field has branches."""
         tol, kind = self.wish.tol, self.kind(y, t, end, turn)
-        first = EndRun((self, kind, y, t, end, math.hypot(*m)), first_tolerance(tol, kind.eps))
-        found = estimated(first, tol)
+        if not kind.smooth:
+            return None
+        buffers = self._buffers()
+        found = estimated(EndRun((self, kind, y, t, end, buffers), self.first_tolerance), tol)
+        self.spare.append(buffers)
         path = found.path
         return (path.state, path.steps, path.loop.label, found.error) if found.reached else None
 
-    def run(self, loop: Loop, y: Any, t: float, end: float, at_most: float) -> Any:
-        """Run without keeping states, with steps of at most a given length.
-
-        Return the state at the end, the number of steps, the largest |momentum| before the end, the rotation angle, the
-        longest step, whether the run finished, and whether it crawled.
-        """
-        buffer, (new, now, proposal, largest, turned, count, lost, fine) = self._begun(loop, y, t, end, at_most)
-        longest = self.longest_step(t, buffer[0], count)
-        self.spare.append(buffer)
-        if now >= end:
-            return new, count, largest, turned, longest, True, False
-        return self._onwards(loop, new, now, end, at_most, proposal, largest, turned, longest, count, lost, fine)
-
-    def _begun(self, loop: Loop, y: Any, t: float, end: float, at_most: float) -> Any:
-        """Begin a run: return the buffer of its first piece, which no other thread uses, and what the loop returns."""
-        advance, order, angle, tol, _, _ = loop
+    def _buffers(self) -> Buffers:
+        """Return arrays for the first piece of a run, which no other thread uses."""
         try:
-            buffer = self.spare.pop()
+            return self.spare.pop()
         except IndexError:
-            buffer = np.empty(FIRST_ROWS), np.empty((FIRST_ROWS, COLUMNS))
-        return buffer, advance(t, end, end, at_most, -angle or end - t, y, self.system, tol, 0.0, order, *buffer)
+            return np.empty(FIRST_ROWS), np.empty(FIRST_ROWS), np.empty((FIRST_ROWS, COLUMNS))
 
-    def _onwards(
-        self, loop: Loop, y: Any, t: float, end: float, at_most: float, proposal: float, largest: float, turned: float,
-        longest: float, steps: int, lost: int, fine: bool,
-    ) -> Any:  # fmt: skip
-        """Run on in pieces as long as those of `Run.pieces`: the loop begins each with a newly rounded |momentum|."""
-        advance, order, _, tol, most, _ = loop
+    def onwards(self, loop: Loop, end: float, first: Any, kept: list[np.ndarray] | None) -> Any:
+        """Run on in pieces as long as those of `Run.pieces`: the loop begins each with a newly rounded |momentum|.
+
+        `first` is what the loop returned for the first piece, `kept` the times of its steps; None if nobody needs them.
+        Return the state at the end, the number of steps, the largest |momentum| before the end, the rotation angle, the
+        times of all steps, whether the run finished, and whether it crawled.
+        """
+        y, t, proposal, largest, turned, steps, lost, fine = first
+        advance, _, order, _, tol, most, _ = loop
         size, angles, tried = FEW_ROWS, [turned], steps + lost
         while t < end and fine and tried <= most:
-            size, largest, before = larger(size), max(largest, math.hypot(*y[1])), t
+            size, largest = larger(size), max(largest, math.hypot(*y[1]))
             times = np.empty(size)
             y, t, proposal, largest, turned, count, lost, fine = advance(
-                t, end, end, at_most, proposal, y, self.system, tol, largest, order, times, np.empty((size, COLUMNS))
+                t, end, end, math.inf, proposal, y, self.system, tol, largest, order, times, np.empty((size, COLUMNS))
             )
             angles.append(turned)
-            longest = max(longest, self.longest_step(before, times, count))
+            if kept is not None:
+                kept.append(times[:count])
             steps, tried = steps + count, tried + count + lost
-        return y, steps, largest, math.fsum(angles), longest, fine and tried <= most, tried > most
+        mesh = None if kept is None else np.concatenate(kept)
+        return y, steps, largest, math.fsum(angles), mesh, fine and tried <= most, tried > most
 
     # kinds of steps
 
@@ -220,28 +245,28 @@ class Direction:
         if found is None:
             order = kind.order_for(tol)
             angle = first_angle(order, tol) if kind.has_proposal else 0.0
-            advance, label = self._code(kind, order)
-            found = Loop(advance, order, angle, tol, kind.most, label)
+            found = Loop(*self._code(kind), order, angle, tol, kind.most, kind.label(order))
             if len(self.loops) < MOST_LOOPS:
                 self.loops[kind.name, tol] = found
         return found
 
-    def _code(self, kind: AdaptiveStep, order: int) -> tuple[Any, str]:
-        """Return the machine code of the loop over steps of an order, and the name of the method."""
-        if (kind.name, order) not in self.code:
-            advance = entry_point(
-                kind.adaptive_loop, 0.0, 0.0, 0.0, 0.0, 0.0, self.start, self.system, 0.0, 0.0, 0, np.empty(1),
-                np.empty((1, COLUMNS)),
-            )  # fmt: skip
-            self.code[kind.name, order] = advance, kind.label(order)
-        return self.code[kind.name, order]
+    def _code(self, kind: AdaptiveStep) -> tuple[Any, Any]:
+        """Return the machine code of the loops of a kind of step: over steps, and over those of a repeated run."""
+        if kind.name not in self.code:
+            y, system, output = self.start, self.system, (np.empty(1), np.empty((1, COLUMNS)))
+            advance = entry_point(kind.adaptive_loop, 0.0, 0.0, 0.0, 0.0, 0.0, y, system, 0.0, 0.0, 0, *output)
+            repeat = None
+            if not self.wish.of_steps:
+                repeat = entry_point(kind.repeat, 0.0, np.empty(1), 1, 1, 0, 1, y, y, 0.0, system, 0, *output)
+            self.code[kind.name] = advance, repeat
+        return self.code[kind.name]
 
     def kind(self, y: Any, t: float, end: float, turn: float) -> AdaptiveStep:
         """Return the kind of step that needs the least work from a state through an angle."""
         choice = self.choice(turn)
         if choice.measures is None:
             return choice.kinds[0]
-        favoured = self.favours_series(t, end, end - t, y, self.system, self.wish.tol, *choice.measures)
+        favoured = self.favours_series(t, end, end - t, y, self.system, self.wish.step, *choice.measures)
         return choice.kinds[0 if favoured else 1]
 
     @functools.cached_property
@@ -262,7 +287,7 @@ class Direction:
 
     def _choice(self, turn: float) -> Choice:
         assert self.kinds is not None
-        return self.kinds.choice(self.wish.tol, turn, self.wish.finer)
+        return self.kinds.choice(self.wish.step, turn, self.wish.finer)
 
     @staticmethod
     def _edge(turn: float, factor: float, holds: Callable[[float], bool]) -> float:

@@ -19,15 +19,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..errors import InputError
+from ..methods.families.jacobi import jacobi
 from ..physics.fields.states import without_states
 from ..physics.problem import Problem
 from ..physics.units import BACKWARD, NEAR, NO_UNITS, WIDE
 from ..physics.validate import ROTATION_TOLERANCE, plain_floats, unit_quaternion
 from ..symbolic import bounds
+from .exact import Limits, checked_free_end
 from .integrator import check_compiled
 from .noise import check_noise
 from .prepared import Direction, replaced
 from .solve import read_wish, solve
+from .step_control import entry_point
 from .step_count import end_time
 from .tolerance import Wish, check_tolerance
 
@@ -74,13 +77,17 @@ class FinalState:
         return self._velocity(self.momentum)
 
 
-def quick(way: Direction, t0: float) -> Callable[[Any, Any, Any], FinalState | None]:
+Quick = Callable[[Any, Any, Any], FinalState | None]
+"""A run of the usual case, (attitude, momentum, end); it returns None for everything else."""
+
+
+def quick(way: Direction, t0: float) -> Quick:
     """Return the run of the usual case: forward in time, principal axes, floats in tuples or lists.
 
-    It returns None for everything else, and the caller goes the long way. Between calls of other code the processor
-    has forgotten ours, and each Python function on the way costs a microsecond; so this is one function.
+    Between calls of other code the processor has forgotten ours, and each Python function on the way costs a
+    microsecond; so there are few.
     """
-    (i, j, k), velocity, run, hypot, sqrt = way.system[1], way.velocity, way.end, math.hypot, math.sqrt
+    run = (_free if way.kinds is None else _forced)(way, t0)
 
     def fly(attitude: Any, momentum: Any, end: Any) -> FinalState | None:
         try:
@@ -93,6 +100,33 @@ def quick(way: Direction, t0: float) -> Callable[[Any, Any, Any], FinalState | N
             and type(x) is float and type(y) is float and type(z) is float and type(end) is float
         ):  # fmt: skip
             return None
+        return run(a, b, c, d, x, y, z, end)
+
+    return fly
+
+
+def _never(attitude: Any, momentum: Any, end: Any) -> None:
+    """Return None: nothing is prepared yet."""
+
+
+def _free(way: Direction, t0: float) -> Callable[..., FinalState | None]:
+    """Return the run of a free body: compiled code also compares and normalises the numbers."""
+    (inertia, inverse, *_), velocity, label = way.system, way.velocity, jacobi.name
+    limits = Limits((2 * SLOWEST, FASTEST), (SHORTEST, LONGEST), SPARSE, ROTATION_TOLERANCE)
+    after = entry_point(checked_free_end(limits), *(0.0,) * 9, inertia, inverse)
+
+    def run(a: float, b: float, c: float, d: float, x: float, y: float, z: float, end: float) -> FinalState | None:
+        (q, m), error = after(a, b, c, d, x, y, z, t0, end, inertia, inverse)
+        return FinalState(q, m, end, 0, label, error, velocity) if error <= 1 else None
+
+    return run
+
+
+def _forced(way: Direction, t0: float) -> Callable[..., FinalState | None]:
+    """Return the run of a body in a field."""
+    (i, j, k), velocity, flown, hypot, sqrt = way.system[1], way.velocity, way.end, math.hypot, math.sqrt
+
+    def run(a: float, b: float, c: float, d: float, x: float, y: float, z: float, end: float) -> FinalState | None:
         span, rate, square = end - t0, hypot(i * x, j * y, k * z), a * a + b * b + c * c + d * d
         if not (
             2 * SLOWEST < rate < FASTEST and SHORTEST < span < LONGEST and span > SPARSE * abs(end)
@@ -101,13 +135,13 @@ def quick(way: Direction, t0: float) -> Callable[[Any, Any, Any], FinalState | N
             return None
         s = 1 / sqrt(square)  # the bits of `unit_quaternion`
         momentum = x, y, z
-        found = run(((a * s, b * s, c * s, d * s), momentum), momentum, t0, end, rate * span)
+        found = flown(((a * s, b * s, c * s, d * s), momentum), momentum, t0, end, rate * span)
         if found is None:
             return None
         (q, m), steps, label, error = found
         return FinalState(q, m, end, steps, label, error, velocity)
 
-    return fly
+    return run
 
 
 class Propagator:
@@ -126,7 +160,7 @@ class Propagator:
         self._is_free = problem.field is None
         self._directions: dict[bool, Direction] = {}
         self._bound: tuple[Mapping[str, Any], Propagator] | None = None
-        self._quick: Callable[[Any, Any, Any], FinalState | None] | None = None
+        self._quick: Quick = _never
 
     def __reduce__(self) -> Any:
         """Pickle the arguments; compiled code is looked up again."""
@@ -162,12 +196,12 @@ class Propagator:
         InputError : an argument is invalid
         StepError : a step failed; ``.partial`` holds the states before it
         """
-        if params is not None:
-            return self._with(params)(attitude, momentum, t_end, omega=omega, t0=t0)
-        if self._quick is not None and omega is None and t0 is None:
+        if params is None and omega is None and t0 is None:
             found = self._quick(attitude, momentum, t_end)
             if found is not None:
                 return found
+        if params is not None:
+            return self._with(params)(attitude, momentum, t_end, omega=omega, t0=t0)
         q, m = plain_floats(attitude, 4), plain_floats(momentum, 3)
         if q is None or m is None or omega is not None or t0 is not None or type(t_end) is not float:
             return self._flown(*self._read(attitude, momentum, t_end, omega, t0))

@@ -20,7 +20,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 from .._memo import MADE
-from ..kernels.loops import LATER, ROTATION, StateSpace, adaptive_stepping, interpolating
+from ..kernels.loops import LATER, ROTATION, StateSpace, adaptive_stepping, interpolating, repeating
 from ..methods import Method
 from ..methods.adaptive.controller import controlled_step_from_estimate
 from ..methods.adaptive.dormand_prince import dormand_prince
@@ -139,6 +139,8 @@ class AdaptiveStep:
     few_rows: int = FEW_ROWS
     most_rows: int = ROWS
     """States in the first and in the largest buffer of the loop."""
+    smooth: bool = False
+    """Whether the field has no branches, so that errors fall with the order of the method in all steps alike."""
 
     @property
     def eps(self) -> float:
@@ -164,6 +166,11 @@ class AdaptiveStep:
         """The compiled dense output."""
         return compiled(lambda: interpolating(self.make(), self.space), "interpolate", self.name, *self.structure)
 
+    @functools.cached_property
+    def repeat(self) -> Any:
+        """The compiled loop that repeats a run with shorter steps."""
+        return compiled(lambda: repeating(self.make(), self.space), "repeat", self.name, *self.structure)
+
 
 def working_eps(digits: int) -> float:
     """Return the relative distance of two neighbouring numbers of a run with `digits`."""
@@ -187,7 +194,7 @@ def taylor(problem: Problem) -> AdaptiveStep:
 
     name = lie_taylor.taylor.__name__
     make = functools.partial(packed_taylor_step, body(field, has_principal_rotation))
-    return AdaptiveStep(name, structure(problem), make, packed_order, SERIES_STEPS, ns, has_proposal=False)
+    return AdaptiveStep(name, structure(problem), make, packed_order, SERIES_STEPS, ns, has_proposal=False, smooth=True)
 
 
 def packed_order(tolerance: float) -> int:
@@ -252,12 +259,12 @@ def runge_kutta(problem: Problem) -> AdaptiveStep:
     def ns(order: int) -> float:
         return NS_PAIR + PAIR.stages * (NS_STAGE + NS_FLOP * torque_flops(problem.field))
 
-    return dataclasses.replace(estimated(problem, verner87), ns=ns)
+    return dataclasses.replace(estimated(problem, verner87), ns=ns, smooth=True)
 
 
 def low_pair(problem: Problem) -> AdaptiveStep:
     """Return steps of the pair 7(6) of Enright and Verner, for low accuracy."""
-    return estimated(problem, enright_verner76)
+    return dataclasses.replace(estimated(problem, enright_verner76), smooth=True)
 
 
 def torque_flops(field: Field | None) -> int:
@@ -320,7 +327,7 @@ class Formula:
         return Choice((series, high)), Choice((high, series)), Choice((low, series))
 
     def choice(self, tol: float, angle: float, finer: float = 1.0) -> Choice:
-        """Return how to choose the kind of step for an error `tol` after a rotation by `angle`.
+        """Return how to choose the kind of step for a step tolerance `tol` and a rotation by `angle`.
 
         The run is repeated with the tolerance `finer` times `tol`; 1 means that it is not.
         """
@@ -358,7 +365,7 @@ class Choice(NamedTuple):
 
 
 def ranked(tol: float, finer: float, legs: Schedule) -> tuple[AdaptiveStep, ...]:
-    """Return the kinds of steps for an error `tol` at the end of a run, least work first."""
+    """Return the kinds of steps for a step tolerance, least work first; for `finer` see `Formula.choice`."""
     problem = legs.problem
     turn = math.hypot(*problem.velocity) * (legs.legs[-1].end - problem.t0)
     return decided(formula(problem).choice(tol, turn, finer), tol, legs)

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..compile.clock import Stopwatch
 from ..errors import InputError, ResultWarning, StepError
+from ..kernels.so3 import norm
 from ..methods import Method
 from ..methods.families.jacobi import jacobi
 from ..numbers.precision import guarded, in_digits
@@ -25,8 +26,9 @@ from ..results.trajectory import Info, Trajectory, info_of
 from . import adaptive, located, precise_steps, step_control, with_states
 from .adaptive import Path, Run, joined
 from .dense import Dense, states_of
-from .error_estimate import FIRST, RATIO, estimated
+from .error_estimate import FIRST, REPEATED, estimated
 from .event_search import found_on
+from .exact import exact_error
 from .fixed_to_tolerance import MOST_STEPS, measured_steps
 from .integrator import check_fit
 from .kept import SHOWN
@@ -125,12 +127,17 @@ class Wish:
             return (with_states.adaptive_step(legs.problem),)
         if self.digits is not None:
             return (precise_steps.kind_of(legs.problem, self.digits),)
-        return ranked(self.tol, self.finer, legs)
+        return ranked(self.step, self.finer, legs)
+
+    @property
+    def step(self) -> float:
+        """The tolerance of a step in the first run."""
+        return self.tol if self.of_steps else FIRST * self.tol
 
     @property
     def finer(self) -> float:
-        """The finest tolerance of a step divided by `tol`: smaller if a second run estimates the error."""
-        return 1.0 if self.of_steps else FIRST / RATIO
+        """The finest tolerance of a step divided by that one: smaller if a second run estimates the error."""
+        return 1.0 if self.of_steps else 1 / REPEATED
 
     @property
     def name(self) -> str:
@@ -179,7 +186,7 @@ def sampled_every(spacing: float) -> str:
 
 def _exact(problem: Problem, end: float, wish: Wish, t_end: float) -> Solution:
     """Solve a free body exactly."""
-    turned = math.hypot(*problem.velocity) * (end - problem.t0)
+    turned = norm(problem.velocity) * (end - problem.t0)
     error = exact_error(turned, wish.eps)
     if error > 1:
         raise InputError(
@@ -188,11 +195,6 @@ def _exact(problem: Problem, end: float, wish: Wish, t_end: float) -> Solution:
         )
     run = ExactRun(problem, end, wish.times, wish.digits)
     return Solution(run, run(), jacobi.name, lambda: EXACT + _limit(error, wish), error)
-
-
-def exact_error(turned: float, eps: float = EPS) -> float:
-    """Return the error of an exact solution after a rotation by an angle: that of the data, and of ten roundings."""
-    return 10 * eps * (1 + turned)
 
 
 EXACT = "free body: the exact solution, by elliptic functions"
@@ -247,7 +249,7 @@ def _with_located_jumps(legs: Schedule, wish: Wish) -> Solution | None:
     inner = None if wish.method or wish.digits else located.held(legs)
     if inner is None:
         return None
-    for kind in ranked(wish.tol, wish.finer, inner):
+    for kind in ranked(wish.step, wish.finer, inner):
         found = _adaptively(inner, kind, wish, lambda: LOCATED, LocatedRun)
         if found.path.finished and (found.error or 0.0) <= wish.tol:
             return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ..compile.clock import Stopwatch
 from ..errors import InputError
@@ -12,10 +11,10 @@ from ..physics.problem import Problem
 from ..physics.validate import flag
 from .adaptive import Run
 from .ensemble.api import ensemble
-from .error_estimate import FIRST, RATIO
 from .schedule import scheduled
-from .solve import solve
+from .solve import read_wish, solve
 from .step_control import decided, formula
+from .tolerance import Wish
 
 TURN = 0.01
 """Radians that the body turns in the short runs that make numba compile."""
@@ -65,7 +64,7 @@ def warm(
     if sol.dense is not None:
         sol.at(sol.t[-1:] / 2 + sol.t[:1] / 2)
     if method is None and problem.field is not None and not problem.field.states:
-        _warm_kinds(problem, end, step_tol if tol is None else tol, 1.0 if tol is None else FIRST / RATIO)
+        _warm_kinds(problem, end, read_wish(None, tol, step_tol))
     return watch.compile_seconds
 
 
@@ -74,12 +73,14 @@ def _short_end(problem: Problem) -> float:
     return problem.t0 + max(span, 1e6 * math.ulp(problem.t0))
 
 
-def _warm_kinds(problem: Problem, end: float, tolerance: Any, finer: float) -> None:
+def _warm_kinds(problem: Problem, end: float, wish: Wish) -> None:
     """Compile all kinds of steps between which a tolerance and an angle decide."""
-    legs = scheduled(problem, end, tolerance)
+    tolerance, legs = wish.step, scheduled(problem, end, wish.tol)
     kept = formula(legs.problem)
-    choices = [kept.choice(tolerance, 10.0**turns, finer) for turns in range(7)]
+    choices = [kept.choice(tolerance, 10.0**turns, wish.finer) for turns in range(7)]
     for kind in dict.fromkeys(kind for choice in choices for kind in decided(choice, tolerance, legs)):
         run = Run(legs.problem, kind, end, tolerance, legs)
         path = run()
         run.state_at(path.times[-1:], path.times, path.rows)
+        if not wish.of_steps:
+            run.finer(path)()

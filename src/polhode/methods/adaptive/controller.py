@@ -24,6 +24,10 @@ from ...numbers.primitives import all_lanes, rough_exp2, rough_log2, to_float32,
 from ..record import Method
 
 
+LEAST = 5e-324
+"""Smallest positive double."""
+
+
 def controlled(number: Callable[[Any], Any], order: int, safety: Fraction) -> Callable[..., Any]:
     """Kernel (h, proposal, squares, tolerance) -> (the next step to propose, whether this one is accepted).
 
@@ -40,8 +44,9 @@ def controlled(number: Callable[[Any], Any], order: int, safety: Fraction) -> Ca
 
     @kernel
     def judged(h: Any, proposal: Any, squares: Any, tolerance: Any) -> Any:
+        square = tolerance[1] * tolerance[1]  # it underflows as long as a body at rest has hardly begun to move
         a = squares[0] * (edge / (tolerance[0] * tolerance[0]))
-        b = squares[1] * (edge / (tolerance[1] * tolerance[1]))
+        b = squares[1] * (edge / where(square > 0, square, LEAST))
         z = where(a > b, a, b)
         fine = z <= edge
         inside = (z > near) & (z < far)
