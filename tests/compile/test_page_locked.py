@@ -103,7 +103,7 @@ def test_memory_from_before_a_fork_is_not_used_again():
     places = {array.ctypes.data, dropped.ctypes.data}
     del dropped
     array[:] = 2.5
-    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # this process has threads
+    with warnings.catch_warnings(action="ignore"):  # this process has threads, perhaps those of JAX
         child = os.fork()
     if not child:
         os._exit(0 if (array == 2.5).all() else 1)

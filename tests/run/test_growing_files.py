@@ -23,7 +23,7 @@ def relay(R, push):
 
 RELAYS = ph.Problem(BODY, relay(0.05), omega=[0.3, 0.2, 2.0])
 RUNS = {
-    "tol": {"tol": 1e-9, "t_end": 600.0},
+    "tol": {"tol": 1e-9, "t_end": 2400.0},
     "step_tol, backwards": {"step_tol": 1e-9, "t_end": -600.0, "every": 7},
     "given method": {"tol": 1e-6, "method": "verner87", "t_end": 300.0},
     "jumps in the state": {"step_tol": 1e-9, "t_end": 120.0, "problem": RELAYS},

@@ -54,7 +54,8 @@ CHOSEN = {
     "free body": (lambda: ph.solve(free(), tol=1e-9, t_end=2.0), {"jacobi"}),
     "slow top, Taylor steps": (lambda: ph.solve(ph.problems.slow_top(), tol=1e-12, t_end=0.5), {"taylor("}),
     "soft wall, a pair": (lambda: ph.solve(ph.problems.soft_wall(), tol=1e-6), {"verner87"}),
-    "fast top, a pair": (lambda: ph.solve(ph.problems.fast_top(), tol=1e-8), {"verner87"}),
+    "fast top, a pair": (lambda: ph.solve(ph.problems.fast_top(), tol=1e-5), {"verner87"}),
+    "fast top, series": (lambda: ph.solve(ph.problems.fast_top(), tol=1e-8), {"taylor("}),
     "a field with branches": (lambda: ph.solve(branching(), tol=1e-6, t_end=2.0), {"verner87"}),
     "a field with other branches": (
         lambda: ph.solve(unlocated(), tol=1e-6, t_end=2.0),

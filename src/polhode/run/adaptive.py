@@ -187,12 +187,12 @@ class Run:
     def difference(self, path: Path, fine: Path) -> float:
         """Return the error of a run relative to a finer one, but at least the round-off error."""
         if fine.apart is not None:
-            return max(fine.apart, round_off(path))
+            return max(fine.apart, round_off(path, self.controlled_step.noise))
         scale = scale_of_momentum(self.measured, path, fine)
         return max(
             distance(path.rows[-1], fine.rows[-1], scale),
             gap_of_states(self.measured.field, path, fine),
-            round_off(path, self.controlled_step.eps),
+            round_off(path, self.controlled_step.noise),
         )
 
     def proposal(self) -> float:
@@ -379,7 +379,8 @@ def round_off(path: Path, eps: float = EPS) -> float:
 
     Let u = eps/2 be the unit round-off. The initial momentum has a relative error u, so the rotation angle has an error
     of u times itself. Each of n steps rounds the attitude by about u in a random direction, sqrt(n) u in total. The
-    result is rounded once. If neighbouring motions diverge, the comparison of two runs shows a larger error.
+    result is rounded once. If neighbouring motions diverge, the comparison of two runs shows a larger error. Steps with
+    more than one rounding error have a larger `eps` (`AdaptiveStep.noise`).
     """
     return rounding(float(path.turned), len(path.times) - 1, eps)
 

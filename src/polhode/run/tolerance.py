@@ -35,7 +35,18 @@ from .kept import SHOWN
 from .located import LocatedRun
 from .located_steps import warn_of_jumps
 from .schedule import NO_BOUNDS, Bounds, Schedule, scheduled
-from .step_control import EPS, LARGEST, MOST_DIGITS, SMALLEST, AdaptiveStep, Formula, formula, ranked, working_eps
+from .step_control import (
+    EPS,
+    LARGEST,
+    MOST_DIGITS,
+    PAIR_FINEST,
+    SMALLEST,
+    AdaptiveStep,
+    Formula,
+    formula,
+    ranked,
+    working_eps,
+)
 
 FEWEST_TIMES = 64
 """Smallest number of doubles between the start and the end of a run."""
@@ -140,6 +151,11 @@ class Wish:
         return 1.0 if self.of_steps else 1 / REPEATED
 
     @property
+    def is_too_fine_for_pairs(self) -> bool:
+        """Whether round-off does not allow Runge-Kutta pairs, so that they are used only where there are no series."""
+        return self.step * self.finer < PAIR_FINEST
+
+    @property
     def name(self) -> str:
         """The user's name for the tolerance."""
         return "step_tol" if self.of_steps else "tol"
@@ -239,7 +255,8 @@ def _with_best_method(legs: Schedule, wish: Wish, t_end: float) -> Solution:
     for kind in wish.kinds(legs):
         made = _adaptively(legs, kind, wish, functools.partial(_why, legs.problem, kind, kept, tuple(found)))
         found.append(made)
-        if made.path.finished and (made.error or 0.0) <= wish.tol:
+        error = made.error or 0.0
+        if made.path.finished and (error <= wish.tol or (error < math.inf and wish.is_too_fine_for_pairs)):
             return made
     return min(found, key=lambda x: (not x.path.finished, x.error or 0.0))
 

@@ -42,7 +42,7 @@ from .fixed_step import RunState, solved
 from .integrator import Engine, check_fit, step_kernel
 from .located_steps import conditions_crossed
 from .schedule import Bounds, Schedule, legs_between
-from .step_control import PAIR_STEPS, AdaptiveStep, compiled
+from .step_control import PAIR_ROUNDINGS, PAIR_STEPS, AdaptiveStep, compiled
 from .step_count import number_of_steps
 
 
@@ -116,7 +116,7 @@ def adaptive_step(problem: Problem) -> AdaptiveStep:
     order = int(verner87.order)
     return AdaptiveStep(
         verner87.name, ("with states", *structure(problem)), make, lambda tolerance: order, PAIR_STEPS,
-        space=space(problem),
+        space=space(problem), roundings=PAIR_ROUNDINGS,
     )  # fmt: skip
 
 

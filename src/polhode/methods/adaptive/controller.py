@@ -23,7 +23,6 @@ from ...numbers.exact import converted
 from ...numbers.primitives import all_lanes, rough_exp2, rough_log2, to_float32, to_float64, where
 from ..record import Method
 
-
 LEAST = 5e-324
 """Smallest positive double."""
 
