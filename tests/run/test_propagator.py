@@ -137,7 +137,7 @@ def test_long_runs_need_no_stored_path(tolerance, monkeypatch):
     assert fly(*start, 20.0) == made
 
 
-@pytest.mark.parametrize(("tol", "share", "how"), [(1e-3, 0.1, "finer"), (1e-6, 100.0, "new")])
+@pytest.mark.parametrize(("tol", "share", "how"), [(1e-3, 1.0, "finer"), (1e-6, 100.0, "new")])
 def test_several_attempts_are_made_on_the_short_way(tol, share, how, monkeypatch):
     """Close to the upright top, errors grow: the first run is repeated, or far from the tolerance made anew."""
     monkeypatch.setattr(error_estimate, "FIRST", share)

@@ -166,8 +166,9 @@ def rough_log2(x: Number) -> Number:
 
 def rough_exp2(x: Number) -> Number:
     """2^x, to one part in a thousand; of a single number to 24 bits, which do not depend on round-off in x."""
-    mantissa, exponent = math.frexp(2.0**x)
-    return math.ldexp(round(math.ldexp(mantissa, 24)), exponent - 24)
+    power = 2.0**x
+    wide = (2.0**29 + 1) * power
+    return wide - (wide - power)
 
 
 def pi_pair(x: Number) -> tuple[Number, Number]:
