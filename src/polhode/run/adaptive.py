@@ -187,12 +187,12 @@ class Run:
     def difference(self, path: Path, fine: Path) -> float:
         """Return the error of a run relative to a finer one, but at least the round-off error."""
         if fine.apart is not None:
-            return max(fine.apart, round_off(path, self.controlled_step.noise))
+            return max(fine.apart, round_off(path, EPS, self.controlled_step.roundings))
         scale = scale_of_momentum(self.measured, path, fine)
         return max(
             distance(path.rows[-1], fine.rows[-1], scale),
             gap_of_states(self.measured.field, path, fine),
-            round_off(path, self.controlled_step.noise),
+            round_off(path, self.controlled_step.eps, self.controlled_step.roundings),
         )
 
     def proposal(self) -> float:
@@ -374,17 +374,17 @@ def scale_of(largest: float) -> float:
     return largest if 0 < largest < math.inf else 1.0
 
 
-def round_off(path: Path, eps: float = EPS) -> float:
+def round_off(path: Path, eps: float = EPS, roundings: float = 1.0) -> float:
     """Return the round-off error of a run, the lower bound of every error estimate.
 
     Let u = eps/2 be the unit round-off. The initial momentum has a relative error u, so the rotation angle has an error
-    of u times itself. Each of n steps rounds the attitude by about u in a random direction, sqrt(n) u in total. The
-    result is rounded once. If neighbouring motions diverge, the comparison of two runs shows a larger error. Steps with
-    more than one rounding error have a larger `eps` (`AdaptiveStep.noise`).
+    of u times itself, or `roundings` times that (`AdaptiveStep`). Each of n steps rounds the attitude by about u in a
+    random direction, sqrt(n) u in total. The result is rounded once. If neighbouring motions diverge, the comparison of
+    two runs shows a larger error.
     """
-    return rounding(float(path.turned), len(path.times) - 1, eps)
+    return rounding(float(path.turned), len(path.times) - 1, eps, roundings)
 
 
-def rounding(turned: float, steps: int, eps: float = EPS) -> float:
+def rounding(turned: float, steps: int, eps: float = EPS, roundings: float = 1.0) -> float:
     """Return the same from the rotation angle and the number of steps."""
-    return eps / 2 * (1 + turned + math.sqrt(steps))
+    return eps / 2 * (1 + roundings * turned + math.sqrt(steps))

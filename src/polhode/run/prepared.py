@@ -134,7 +134,7 @@ class EndRun:
 
     def difference(self, path: EndRun, fine: EndRun) -> float:
         """Return the error of a run relative to a finer one, as `adaptive.Run.difference`."""
-        return max(fine.apart, rounding(path.turned, path.steps, self.controlled_step.noise))
+        return max(fine.apart, rounding(path.turned, path.steps, EPS, self.controlled_step.roundings))
 
 
 class Direction:

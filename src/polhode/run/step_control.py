@@ -72,9 +72,10 @@ By measurement on tops and near walls, errors at the end stop falling at toleran
 """
 
 PAIR_ROUNDINGS = 25.0
-"""Round-off of a step of a pair of order 7 or 8: its weights, rounded themselves, repeat the same error in every step.
+"""Error of the angle turned in a step of a pair of order 7 or 8, in rounding errors: that of its large weights.
 
-By measurement on tops, near walls and in a libration it is 5 to 50 rounding errors of the result.
+It is the same in every step, so that two runs do not show it. By measurement on tops, near walls and in a libration it
+is 5 to 50.
 """
 
 MANY_SERIES = 100
@@ -148,17 +149,12 @@ class AdaptiveStep:
     smooth: bool = False
     """Whether the field has no branches, so that errors fall with the order of the method in all steps alike."""
     roundings: float = 1.0
-    """Round-off of a step, in rounding errors of its result."""
+    """Error of the angle turned in a step, in rounding errors."""
 
     @property
     def eps(self) -> float:
         """The relative distance of two neighbouring numbers."""
         return EPS if self.digits is None else working_eps(self.digits)
-
-    @property
-    def noise(self) -> float:
-        """The relative error of a step by round-off."""
-        return self.roundings * self.eps
 
     def label(self, order: int) -> str:
         """Return the name of the method, with its order if that varies."""
