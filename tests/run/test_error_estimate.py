@@ -13,7 +13,7 @@ from polhode.run import adaptive, error_estimate, step_control
 
 def test_a_repeated_run_keeps_the_distribution_of_the_steps():
     """The time after k of m steps is that of the given run after k n/m steps; errors fall with the order."""
-    problem = ph.problems.soft_wall()
+    problem = ph.problems.heavy_top()
     run = adaptive.Run(problem, step_control.runge_kutta(problem), 20.0, 1e-6)
     path = run()
     fine = run.finer(path)
@@ -39,7 +39,7 @@ def test_long_runs_are_repeated_in_pieces(monkeypatch):
 def test_a_result_may_be_a_repeated_run(monkeypatch):
     """If the first attempt misses the tolerance by little, the run it is compared with is the result."""
     monkeypatch.setattr(adaptive, "REPEATED_STEPS", 7)
-    problem = ph.problems.slow_top()
+    problem = ph.problems.heavy_top()
     monkeypatch.setattr(error_estimate, "FIRST", 1.0)
     sol = ph.solve(problem, tol=1e-7)
     assert sol.rejected == 0  # a run with its own steps rejects some

@@ -165,10 +165,8 @@ def rough_log2(x: Number) -> Number:
 
 
 def rough_exp2(x: Number) -> Number:
-    """2^x, to one part in a thousand; of a single number to 24 bits, which do not depend on round-off in x."""
-    power = 2.0**x
-    wide = (2.0**29 + 1) * power
-    return wide - (wide - power)
+    """2^x, to one part in a thousand."""
+    return 2.0**x
 
 
 def pi_pair(x: Number) -> tuple[Number, Number]:

@@ -93,6 +93,9 @@ def lie_taylor_kernel(
     return free if field is None else forced
 
 
+SPLIT = 2.0**29 + 1
+"""Factor that divides the bits of a double: x SPLIT - (x SPLIT - x) has the first 24 of x (Dekker 1971)."""
+
 MOST = 31
 """Highest order of the series of an adaptive step."""
 
@@ -274,7 +277,10 @@ def rough_reach(last: Number, before: Number, order: int) -> Number:
 
 @kernel
 def _rough_reach_of_one(last: Number, before: Number, order: int, left: Number) -> Number:
-    return where((last > 0) | (before > 0), rough_reach(last, before, order), left)
+    """As `reach`, to 24 bits: runs in other units of time, with other round-off in it, so get the same steps."""
+    long = rough_reach(last, before, order)
+    wide = SPLIT * long
+    return where((last > 0) | (before > 0), wide - (wide - long), left)
 
 
 def favouring_series(expanded: Expanded, short: int) -> Callable[..., Any]:

@@ -38,21 +38,8 @@ def _power_of_two(typingctx: Any, n: Any) -> Any:
     return types.float64(types.float64), make
 
 
-@intrinsic
-def _in_single_precision(typingctx: Any, x: Any) -> Any:
-    """The nearest float32, as a double."""
-
-    def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return builder.fpext(builder.fptrunc(args[0], ir.FloatType()), _NUMBER)
-
-    return types.float64(types.float64), make
-
-
 @register_jitable(**OPTIONS)
 def rough_exp2(x: Any) -> Any:
-    """2^x to one part in a thousand, |x| < 1000, with 24 bits.
-
-    A run in other units of time, with round-off of its own in x, so gets the same steps.
-    """
+    """2^x to one part in a thousand, |x| < 1000."""
     near = (x + ROUND) - ROUND
-    return _power_of_two(near) * _in_single_precision(EXP2_NEAR_ZERO(x - near))
+    return _power_of_two(near) * EXP2_NEAR_ZERO(x - near)
