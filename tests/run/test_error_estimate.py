@@ -39,7 +39,7 @@ def test_long_runs_are_repeated_in_pieces(monkeypatch):
 def test_a_result_may_be_a_repeated_run(monkeypatch):
     """If the first attempt misses the tolerance by little, the run it is compared with is the result."""
     monkeypatch.setattr(adaptive, "REPEATED_STEPS", 7)
-    problem = ph.problems.heavy_top()
+    problem = ph.problems.slow_top()
     monkeypatch.setattr(error_estimate, "FIRST", 1.0)
     sol = ph.solve(problem, tol=1e-7)
     assert sol.rejected == 0  # a run with its own steps rejects some
