@@ -142,7 +142,7 @@ class Wish:
 
     @property
     def step(self) -> float:
-        """The tolerance of a step in the first run."""
+        """The tolerance of a step in the first run; for a large `tol` that one is smaller (`first_tolerance`)."""
         return self.tol if self.of_steps else FIRST * self.tol
 
     @property

@@ -1,6 +1,6 @@
 """Sums of products of Taylor coefficients in compiled code: the primitives `store` and `convolved` for doubles.
 
-Numbers in a row are vectors of eight, and of the next power of two at the end, in which zeros fill the rest.
+Sums are in vectors of eight, the last ones in a vector of the next power of two, in which zeros fill the rest.
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ def _vectors(count: int) -> Iterator[tuple[int, int]]:
 
 def _pointer(builder: Any, work: Any, at: Any, first: int, width: int) -> Any:
     place = builder.gep(work, [builder.add(at, ir.Constant(_WORD, first))])
-    made = builder.bitcast(place, ir.VectorType(ir.DoubleType(), width).as_pointer())
-    made.align = 8 * width
-    return made
+    return builder.bitcast(place, ir.VectorType(ir.DoubleType(), width).as_pointer())
 
 
 def _bases(builder: Any, numbers: Any, count: int) -> list[Any]:
@@ -47,16 +45,13 @@ def _bases(builder: Any, numbers: Any, count: int) -> list[Any]:
 
 
 def _placed(builder: Any, bases: list[Any], places: list[int | None]) -> Any:
-    """A vector of numbers from others: one permutation for each two vectors they come from."""
+    """A vector of numbers from other vectors, with zeros in unused places: one permutation for each of them."""
     vector: Any = ir.Constant(_VECTOR, [0.0] * _WIDTH)
-    used = sorted({place // _WIDTH for place in places if place is not None})
-    for n, base in enumerate(used):
-        own = [place is not None and place // _WIDTH == base for place in places]
-        done = [place is not None and place // _WIDTH in used[:n] for place in places]
-        kept = [i if done[i] or places[i] is None else None for i in range(_WIDTH)]
-        index = [_WIDTH + (places[i] or 0) % _WIDTH if own[i] else kept[i] for i in range(_WIDTH)]
-        mask = ir.Constant(ir.VectorType(_INDEX, _WIDTH), [0 if x is None else x for x in index])
-        vector = builder.shuffle_vector(vector, bases[base], mask)
+    given = {i: place for i, place in enumerate(places) if place is not None}
+    for base in sorted({place // _WIDTH for place in given.values()}):
+        own = {i: place % _WIDTH for i, place in given.items() if place // _WIDTH == base}
+        index = [_WIDTH + own[i] if i in own else i for i in range(_WIDTH)]
+        vector = builder.shuffle_vector(vector, bases[base], ir.Constant(ir.VectorType(_INDEX, _WIDTH), index))
     return vector
 
 
@@ -94,17 +89,25 @@ class _Sums:
 
     def read(self, at: Any, j: Any) -> list[Any]:
         """The vectors of order j at one of the places `left` and `right`."""
-        at = self.builder.add(at, self.builder.mul(self.stride, j))
-        return [self.builder.load(place, align=place.align) for place in self.places(at)]
+        return self.read_from(self.builder.add(at, self.builder.mul(self.stride, j)))
 
-    def places(self, at: Any) -> list[Any]:
-        """Pointers to the vectors from a place on."""
-        return [_pointer(self.builder, self.work, at, *part) for part in self.parts]
+    def read_from(self, at: Any) -> list[Any]:
+        """The vectors from a place on."""
+        return [
+            self.builder.load(_pointer(self.builder, self.work, at, first, width), align=8 * width)
+            for first, width in self.parts
+        ]
 
     def write(self, totals: list[Any], at: Any) -> None:
         """Copy variables to a place."""
-        for total, place in zip(totals, self.places(at), strict=True):
-            self.builder.store(self.builder.load(total), place, align=place.align)
+        for total, (first, width) in zip(totals, self.parts, strict=True):
+            place = _pointer(self.builder, self.work, at, first, width)
+            self.builder.store(self.builder.load(total), place, align=8 * width)
+
+    def set(self, variables: list[Any], values: list[Any]) -> None:
+        """Give variables new values."""
+        for variable, value in zip(variables, values, strict=True):
+            self.builder.store(value, variable)
 
     def add(self, totals: list[Any], a: list[Any], b: list[Any]) -> None:
         """Add products to variables."""
@@ -137,14 +140,12 @@ def _sums_of_order(builder: Any, sums: _Sums) -> list[Any]:
     with builder.if_else(builder.trunc(k, ir.IntType(1))) as (odd, even):
         with odd:
             following, known = sums.variables(), sums.variables()
-            for variable, value in zip(known, sums.read(left, two), strict=True):
-                builder.store(value, variable)
+            sums.set(known, sums.read(left, two))
             with cgutils.for_range_slice(builder, two, before, one) as (j, _):
                 other, later = sums.read(right, builder.sub(k, j)), sums.read(left, builder.add(j, one))
                 sums.add(totals, [builder.load(x) for x in known], other)
                 sums.add(following, later, other)
-                for variable, value in zip(known, later, strict=True):
-                    builder.store(value, variable)
+                sums.set(known, later)
             with builder.if_then(builder.icmp_signed(">", k, one)):
                 newest = sums.read(right, before)
                 sums.add(following, sums.read(left, two), newest)
@@ -152,8 +153,7 @@ def _sums_of_order(builder: Any, sums: _Sums) -> list[Any]:
                 sums.add(totals, sums.read(left, before), sums.read(right, one))
             sums.write(following, sums.spare)
         with even:
-            for variable, place in zip(totals, sums.places(sums.spare), strict=True):
-                builder.store(builder.load(place, align=place.align), variable)
+            sums.set(totals, sums.read_from(sums.spare))
             sums.add(totals, sums.read(left, one), sums.read(right, before))
             with builder.if_then(builder.icmp_signed(">", k, two)):
                 sums.add(totals, sums.read(left, before), sums.read(right, one))
