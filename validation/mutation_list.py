@@ -136,6 +136,8 @@ MUTATIONS = [
         ("jacobi-third-kind", "methods/families/jacobi.py", "third = 1 / (3 + 3 * n)", "third = 1 / (3 + 2 * n)",
          "test_exact.py",
          "forty_digits"),
+        ("jacobi-addition", "methods/families/jacobi.py", "(n + (1 - m1))", "(n + m1)", "test_exact.py", "forty_digits"),
+        ("pair-means", "numbers/double_double.py", "rest / (2 * r))", "rest / r)", "test_elliptic.py", "quarter_period"),
         ("lagrange-waves", "methods/exact/lagrange_top.py", "a * c - b * s, b * c + a * s", "a * c - b * s, b * c - a * s",
          "test_lagrange_top.py", "forty_digits"),
         ("lagrange-roots", "methods/exact/lagrange_constants.py", "total * total / 4 - product",

@@ -109,7 +109,9 @@ def test_a_free_body_has_the_bits_of_solve_on_the_short_way():
     for rate in (0.0, 1e-9, *10 ** rng.uniform(-3, 3, 100), 1e8):  # some need other units
         q, m = rng.normal(size=4), (rate * rng.normal(size=3)).tolist()
         q *= (1 + 1e-9 * rng.normal()) / np.linalg.norm(q)
-        check_same(fly, problem, q.tolist(), m, 0.25 + 10 ** rng.uniform(0, 3) / (rate or 1.0), tol=1e-8)
+        end = 0.25 + 10 ** rng.uniform(0, 3) / (rate or 1.0)
+        made = check_same(fly, problem, tuple(q.tolist()), tuple(m), end, tol=1e-8)
+        assert made == fly(q.tolist(), m, end) == fly(q, np.array(m), end)
 
 
 def test_a_strong_torque_has_the_bits_of_solve():

@@ -14,7 +14,7 @@ from ..numbers.dispatch import kernel
 from ..numbers.double_double import (
     Pair,
     nearest,
-    pair_product,
+    pair_means,
     pair_quotient,
     pair_sqrt,
     pair_sum,
@@ -67,8 +67,8 @@ def quarter_period(m1: Number) -> Pair:
         done = gap * gap <= epsilon(m1) * (both * both)
         if all_lanes(done):
             break
-        mean, root = pair_sum(a, b), pair_sqrt(pair_product(a, b))
-        a, b = _kept2(done, a, (mean[0] / 2, mean[1] / 2)), _kept2(done, b, root)
+        mean, root = pair_means(a, b)
+        a, b = _kept2(done, a, mean), _kept2(done, b, root)
     d = gap / both
     high, low = pair_quotient(pi_pair(m1), pair_sum(a, b))
     return two_sum(high, low + high * (d * d / 4))

@@ -56,6 +56,20 @@ def pair_sqrt(a: Pair) -> Pair:
 
 
 @no_fma
+def pair_means(a: Pair, b: Pair) -> tuple[Pair, Pair]:
+    """Arithmetic and geometric mean of two positive pairs, to twice the precision.
+
+    The first parts do not wait for the second ones, which may exceed the round-off of the first by a few times.
+    """
+    s, e = two_sum(a[0], b[0])
+    p, f = two_product(a[0], b[0])
+    r = sqrt(p)
+    square, g = two_product(r, r)
+    rest = ((p - square) - g) + (f + (a[0] * b[1] + a[1] * b[0]))
+    return (s / 2, (e + (a[1] + b[1])) / 2), (r, rest / (2 * r))
+
+
+@no_fma
 def nearest(x: Number) -> Number:
     """Return the integer nearest to x, for |x| < 1/(4 epsilon)."""
     big = 3 / (2 * epsilon(x))

@@ -87,17 +87,16 @@ def _checked_end(limits: Limits) -> Callable[..., Any]:
     """
     (slow, fast), (short, long), share, excess = limits
 
-    def end(
-        a: Any, b: Any, c: Any, d: Any, x: Any, y: Any, z: Any, t0: Any, t: Any, inertia: Any, inverse: Any
-    ) -> Any:  # fmt: skip
-        m, span = (x, y, z), t - t0
-        q, square, speed = _start((a, b, c, d), m, inverse)
+    def end(q: Any, m: Any, t: Any, system: Any) -> Any:
+        t0, i, j, k, u, v, w = system
+        span, (q, square, speed) = t - t0, _start(q, m, (u, v, w))
         if not (
             slow < speed and speed < fast and short < span and span < long and span > share * abs(t)
             and -excess < square - 1 and square - 1 < excess
         ):  # fmt: skip
-            return (q, m), math.inf
-        return _end(span, (q, m), inertia), exact_error(speed * span)
+            return q, m, math.inf
+        q, m = _end(span, (q, m), (i, j, k))
+        return q, m, exact_error(speed * span)
 
     return end
 
@@ -163,14 +162,15 @@ def free_end() -> Callable[..., Any]:
 
 
 def checked_free_end(limits: Limits) -> Callable[..., Any]:
-    """Return the compiled function (quaternion and momentum as numbers, t0, end, moments, inverses) -> (state, error).
+    """Return the machine code (attitude, momentum, end, system) -> (quaternion, momentum, error) of a free body.
 
-    The start is normalised. The error is infinite if the start is not within the limits.
+    `system` is (t0, moments, inverses) as one tuple. The start is normalised. The error is infinite if the start is not
+    within the limits, or if attitude and momentum are no tuples of floats and the end is no float.
     """
-    from ..compile.program import program
+    from ..compile.program import entry_point, program
 
-    end: Callable[..., Any] = program(lambda: _checked_end(limits), "exact", "checked free end", limits).run
-    return end
+    run = program(lambda: _checked_end(limits), "exact", "checked free end", limits).run
+    return entry_point(run, (0.0,) * 4, (0.0,) * 3, 0.0, (0.0,) * 7)
 
 
 def exact(problem: Problem, t: Any, *, digits: int | None = None) -> Trajectory:

@@ -30,7 +30,6 @@ from .integrator import check_compiled
 from .noise import check_noise
 from .prepared import Direction, replaced
 from .solve import read_wish, solve
-from .step_control import entry_point
 from .step_count import end_time
 from .tolerance import Wish, check_tolerance
 
@@ -81,13 +80,37 @@ Quick = Callable[[Any, Any, Any], FinalState | None]
 """A run of the usual case, (attitude, momentum, end); it returns None for everything else."""
 
 
-def quick(way: Direction, t0: float) -> Quick:
-    """Return the run of the usual case: forward in time, principal axes, floats in tuples or lists.
+def _never(attitude: Any, momentum: Any, end: Any) -> None:
+    """Return None: nothing is prepared yet."""
 
-    Between calls of other code the processor has forgotten ours, and each Python function on the way costs a
-    microsecond; so there are few.
+
+def _free(way: Direction, t0: float) -> Quick:
+    """Return the run of a free body: compiled code also compares and normalises the numbers.
+
+    Between calls of other code the processor has forgotten ours, and each Python function on the way costs half a
+    microsecond; so there is one.
     """
-    run = (_free if way.kinds is None else _forced)(way, t0)
+    (inertia, inverse, *_), velocity, label = way.system, way.velocity, jacobi.name
+    limits = Limits((2 * SLOWEST, FASTEST), (SHORTEST, LONGEST), SPARSE, ROTATION_TOLERANCE)
+    after, system = checked_free_end(limits), (t0, *inertia, *inverse)
+
+    def fly(attitude: Any, momentum: Any, end: Any) -> FinalState | None:
+        if not (type(attitude) is tuple and type(momentum) is tuple and type(end) is float):
+            attitude, momentum = plain_floats(attitude, 4), plain_floats(momentum, 3)
+            if attitude is None or momentum is None or type(end) is not float:
+                return None
+        try:
+            q, m, error = after(attitude, momentum, end, system)
+        except (TypeError, ValueError):  # something else than four and three numbers
+            return None
+        return FinalState(q, m, end, 0, label, error, velocity) if error <= 1.0 else None
+
+    return fly
+
+
+def _forced(way: Direction, t0: float) -> Quick:
+    """Return the run of a body in a field."""
+    (i, j, k), velocity, flown, hypot, sqrt = way.system[1], way.velocity, way.end, math.hypot, math.sqrt
 
     def fly(attitude: Any, momentum: Any, end: Any) -> FinalState | None:
         try:
@@ -100,33 +123,6 @@ def quick(way: Direction, t0: float) -> Quick:
             and type(x) is float and type(y) is float and type(z) is float and type(end) is float
         ):  # fmt: skip
             return None
-        return run(a, b, c, d, x, y, z, end)
-
-    return fly
-
-
-def _never(attitude: Any, momentum: Any, end: Any) -> None:
-    """Return None: nothing is prepared yet."""
-
-
-def _free(way: Direction, t0: float) -> Callable[..., FinalState | None]:
-    """Return the run of a free body: compiled code also compares and normalises the numbers."""
-    (inertia, inverse, *_), velocity, label = way.system, way.velocity, jacobi.name
-    limits = Limits((2 * SLOWEST, FASTEST), (SHORTEST, LONGEST), SPARSE, ROTATION_TOLERANCE)
-    after = entry_point(checked_free_end(limits), *(0.0,) * 9, inertia, inverse)
-
-    def run(a: float, b: float, c: float, d: float, x: float, y: float, z: float, end: float) -> FinalState | None:
-        (q, m), error = after(a, b, c, d, x, y, z, t0, end, inertia, inverse)
-        return FinalState(q, m, end, 0, label, error, velocity) if error <= 1 else None
-
-    return run
-
-
-def _forced(way: Direction, t0: float) -> Callable[..., FinalState | None]:
-    """Return the run of a body in a field."""
-    (i, j, k), velocity, flown, hypot, sqrt = way.system[1], way.velocity, way.end, math.hypot, math.sqrt
-
-    def run(a: float, b: float, c: float, d: float, x: float, y: float, z: float, end: float) -> FinalState | None:
         span, rate, square = end - t0, hypot(i * x, j * y, k * z), a * a + b * b + c * c + d * d
         if not (
             2 * SLOWEST < rate < FASTEST and SHORTEST < span < LONGEST and span > SPARSE * abs(end)
@@ -134,14 +130,14 @@ def _forced(way: Direction, t0: float) -> Callable[..., FinalState | None]:
         ):  # fmt: skip
             return None
         s = 1 / sqrt(square)  # the bits of `unit_quaternion`
-        momentum = x, y, z
-        found = flown(((a * s, b * s, c * s, d * s), momentum), momentum, t0, end, rate * span)
+        start = x, y, z
+        found = flown(((a * s, b * s, c * s, d * s), start), start, t0, end, rate * span)
         if found is None:
             return None
         (q, m), steps, label, error = found
         return FinalState(q, m, end, steps, label, error, velocity)
 
-    return run
+    return fly
 
 
 class Propagator:
@@ -243,7 +239,7 @@ class Propagator:
         """Return what runs in one direction of time share, made on its first use."""
         made = Direction(self.problem, NO_UNITS if forward else BACKWARD, self.wish)
         if forward and not made.turned:
-            self._quick = quick(made, self._t0)
+            self._quick = (_free if made.kinds is None else _forced)(made, self._t0)
         return self._directions.setdefault(forward, made)
 
     @functools.cached_property

@@ -126,6 +126,23 @@ def _swept(s: Number, c: Number, n: Number, m1: Number, near: Any) -> Number:
 
 
 @kernel
+def _addition(s0: Number, s1: Number, after: Any, n: Number, m1: Number, near: Any) -> Number:
+    """F(u0 + v) - F(u0) - F(v) for the F of `_swept`, from sn u0, sn v and (sn, cn, dn)(u0 + v), |u0| and |v| <= K.
+
+    With d = n (1 + n) (n + k^2) and x = sn u0 sn v sn(u0+v) / (1 + n sn^2(u0+v) - n sn u0 sn v cn(u0+v) dn(u0+v))
+
+        G(u0 + v) - G(u0) - G(v) = atan(sqrt(d) x) / sqrt(d) = x R_C(1, 1 + d x^2)
+
+    (Byrd and Friedman, Handbook of elliptic integrals, 116.03), and P has -(1 + n) times as much. In these ranges the
+    denominator of x is at least 1: sn u0 sn v cn(u0+v) is positive only if both are smaller than |sn(u0+v)|.
+    """
+    ss, cs, ds = after
+    x = s0 * s1 * ss / (1 + n * (ss * ss - s0 * s1 * cs * ds))
+    e = n * (1 + n) * (n + (1 - m1)) * x * x
+    return where(near, -(1 + n), 1 + 0 * n) * x * rc1(e, 1 + e) / 765765
+
+
+@kernel
 def _half_turn(n: Number, m1: Number, curve: Any) -> Number:
     """Value of `_swept` for sn = 1, cn = 0, by the means of 1 and sqrt(m1); zero if K is infinite."""
     total, rest = third_sums(where(m1 > 0, m1, 1 + m1), 1 + n)
@@ -190,22 +207,22 @@ def motion(m: Vec3, inertia: Vec3) -> Any:
     hand = where(flat, up * hand, -hand)
 
     whole = _half_turn(n, m1, curve)
-    start = _swept(sn, cn, n, m1, curve[0])
     left = _tilted(where(flat, abs(ya), fold * yc), where(flat, yb, fold * yb), where(flat, yc, ya), total)
     return (
         order, curve, (size, total, a, b, c), (sn, cn, dn), (up, fold, hand, flat), (speed, steady, sheer, n),
-        (whole, start), left,
+        whole, left,
     )  # fmt: skip
 
 
 @kernel
 def state_after(h: Number, about: Any) -> State:
     """Return the rotation since the start (a quaternion in body axes) and the body momentum a time h later."""
-    order, curve, (size, total, a, b, c), (s0, c0, d0), (up, fold, hand, flat), rates, (whole, start), left = about
+    order, curve, (size, total, a, b, c), (s0, c0, d0), (up, fold, hand, flat), rates, whole, left = about
     speed, steady, sheer, n = rates
     u = speed * h
     v, turns = reduced(u, curve)
     s1, c1, d1 = jacobi_reduced(v, curve)
+    swept = 2 * turns * whole + _swept(s1, c1, n, curve[7], curve[0])
     small = where(c1 > d0, c1, d0)
     none = small == 0
     over = 1 / where(none, 1 + small, small)
@@ -216,13 +233,14 @@ def state_after(h: Number, about: Any) -> State:
     ss = where(none, s0, (s0 * c1 * d1 + s1 * c0 * d0) * over)
     cs = where(none, c0, (c0 * c1 - s0 * d0 * s1 * d1) * over)
     ds = where(none, small, (d0 * d1 - (1 - curve[7]) * s0 * c0 * s1 * c1) * over)
+    swept = swept + _addition(s0, s1, (ss, cs, ds), n, curve[7], curve[0])
+    swept = where(curve[0], (u - swept) / (1 + n), swept)
+
     beyond = cs < 0
     turns = turns + where(beyond, _sign(v < 0, v), 0 * v)
     flip = _sign(beyond, v)
     ss, cs = flip * ss, flip * cs
 
-    swept = 2 * turns * whole + (_swept(ss, cs, n, curve[7], curve[0]) - start)
-    swept = where(curve[0], (u - swept) / (1 + n), swept)
     half = (steady * h + sheer * swept) / 2
     sine, cosine = sincos(half)
     middle = (cosine, 0 * half, 0 * half, hand * sine)
@@ -252,7 +270,7 @@ def cycle(about: Any) -> tuple[Number, Number]:
     period psi grows by the same amount for every axis, up to whole turns: near the axis a the body rotates about a, and
     a itself precesses by 2 pi more if I_a is the largest moment, by 2 pi less if it is the smallest.
     """
-    order, curve, _, _, (_, _, _, flat), (speed, steady, sheer, n), (whole, _), _ = about
+    order, curve, _, _, (_, _, _, flat), (speed, steady, sheer, n), whole, _ = about
     quarter, way = curve[5], _sign(speed < 0, speed)
     period = _over(4 * quarter, abs(speed), 0 * speed)
     swept = 4 * whole
