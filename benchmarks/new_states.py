@@ -8,6 +8,7 @@ construction of a problem of a free body, in the same run.
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable
@@ -53,6 +54,8 @@ def calls() -> dict[str, Callable[[], Any]]:
     one, two = spring(1.0, 2.0), spring(1.0, 2.0) + drag(0.1)
     free, forced = (ph.Problem(BODY, field, attitude=ATTITUDE, momentum=MOMENTUM) for field in (None, one))
     stepper, state = ph.stepper(BODY, "jacobi", 1.0), (free.quaternion, free.momentum, 0.0)
+    forced_stepper, fly = ph.stepper(BODY, "mkrk(rk4)", 0.1), ph.propagator(forced, step_tol=1e-6)
+    start, values = (free.quaternion, free.momentum, 1.0), map(float, itertools.count(1))
     return {
         "Problem, free": lambda: ph.Problem(BODY, attitude=ATTITUDE, momentum=MOMENTUM),
         "Problem, free, tensor": lambda: ph.Problem(TENSOR, attitude=ATTITUDE, momentum=MOMENTUM),
@@ -67,6 +70,11 @@ def calls() -> dict[str, Callable[[], Any]]:
         "bind and its formula": lambda: one.bind(k=3.0).structure,
         "bind, sum of two fields": lambda: two.bind(k=3.0),
         "bind and Problem": lambda: ph.Problem(BODY, one.bind(k=3.0), momentum=MOMENTUM),
+        "step": lambda: forced_stepper.step(state, one),
+        "bind and step": lambda: forced_stepper.step(state, one.bind(k=1 / next(values))),
+        "bind and step, sum of two fields": lambda: forced_stepper.step(state, two.bind(k=1 / next(values))),
+        "run to a tolerance": lambda: fly(*start),
+        "run with new parameters": lambda: fly(*start, params={"k": 1 / next(values)}),
         "exact, one time": lambda: ph.exact(free, 1.0),
         "starting and exact": lambda: ph.exact(free.starting(momentum=MOMENTUM), 1.0),
         "exact step of a stepper": lambda: stepper.step(state),

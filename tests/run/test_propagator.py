@@ -213,6 +213,33 @@ def test_new_values_of_parameters_have_the_bits_of_solve(tolerance):
     assert fly(q, m, 4.0) == made
 
 
+@pytest.mark.parametrize("tolerance", TOLERANCES, ids=str)
+def test_new_values_of_parameters_prepare_nothing(tolerance, monkeypatch):
+    body = ph.Body([1.0, 2.0, 2.5])
+    problem = ph.Problem(body, gravity(2.0) + damped(0.1), omega=[0.3, 0.5, -0.9])
+    fly, (q, m) = ph.propagator(problem, **tolerance), starts(problem)[1]
+    for end in (4.0, -1.0):
+        fly(q, m, end, params={"mgl": 1.9})
+    monkeypatch.setattr(prepared.Direction, "__init__", None)
+    monkeypatch.setattr(prepared.Direction, "_choice", None)
+    for mgl in (0.3, 7.0, 2.0, -3.0):
+        for end in (4.0, -1.0):
+            made = fly(q, m, end, params={"mgl": mgl})
+            sol = ph.solve(problem.in_field(gravity(mgl) + damped(0.1)).starting(attitude=q, momentum=m), t_end=end,
+                           **tolerance)  # fmt: skip
+            assert np.array_equal(made.quaternion, sol.quaternion[-1])
+            assert made.error_estimate == sol.error_estimate
+
+
+def test_extreme_values_of_parameters_have_the_bits_of_solve():
+    problem = ph.Problem(ph.Body([1.0, 2.0, 2.5]), gravity(2.0), omega=[0.3, 0.5, -0.9])
+    fly, (q, m) = ph.propagator(problem, step_tol=1e-8), starts(problem)[1]
+    for mgl in (1.0, 1e14, 3.0):  # the second one needs other units
+        made = fly(q, m, 1e-6, params={"mgl": mgl})
+        sol = ph.solve(problem.in_field(gravity(mgl)).starting(attitude=q, momentum=m), t_end=1e-6, step_tol=1e-8)
+        assert np.array_equal(made.quaternion, sol.quaternion[-1])
+
+
 # --- mistakes ---------------------------------------------------------------------------------------
 
 BAD = {

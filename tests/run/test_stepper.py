@@ -14,6 +14,7 @@ import polhode as ph
 from polhode._memo import MADE
 from polhode.compile import program
 from polhode.methods.queries import MotionSeries, TorqueRates
+from polhode.run import stepper
 from polhode.run.stepper import State
 
 pytestmark = pytest.mark.xdist_group("stepper")
@@ -43,6 +44,14 @@ def general(t, R, omega, k):
 @ph.torque
 def until(t, end):
     return (math.sqrt(end - t), 0, 0)
+
+
+TWICE = 2.0
+
+
+@ph.torque
+def doubled(k):
+    return (TWICE * k, 0, 0)
 
 
 def start(body: ph.Body, field: Any = None) -> ph.Problem:
@@ -97,6 +106,42 @@ def test_own_axes(frame: str) -> None:
 @pytest.mark.usefixtures("plain_first")
 def test_field(body: ph.Body) -> None:
     np.testing.assert_allclose(stepped(body, general(0.4), 100), solved(body, general(0.4), 100), atol=1e-13)
+
+
+@pytest.mark.usefixtures("plain_first")
+def test_new_parameters_of_a_formula_have_the_bits_of_a_new_stepper(monkeypatch) -> None:
+    spun = ph.fields.gyrostat([0.1, 0.0, 0.2]) + general(0.4)
+    for body, field, change in ((BODY, general(0.4), "k"), (OWN, spun, "k"), (BODY, spun, "motor")):
+        step, state = ph.stepper(body, "imidm", 0.0625).step, start(body)
+        now: Any = (state.quaternion, state.momentum, 0.25)
+        for i in range(4):
+            new = field.bind(**{change: 0.1 * i if change == "k" else (0.1 * i, 0.0, 0.0)})
+            other = ph.stepper(body, "imidm", 0.0625).step(now, new)
+            if i:
+                with monkeypatch.context() as only:
+                    only.setattr(stepper, "Problem", None)  # which every other field is checked with
+                    now = step(now, new)
+            else:
+                now = step(now, new)
+            assert now == other
+
+
+def test_new_parameters_are_checked_where_they_matter() -> None:
+    """A field that fails, one for another body, and one whose function reads something new."""
+    global TWICE
+    step, state = step_of(BODY), GOOD
+    step(state, until(0.2))
+    with pytest.raises(ph.InputError, match=r"the torque until raised ValueError at the start .* end = -1\.0"):
+        step(state, until(-1.0))
+    pull = ph.fields.gravity_gradient(BODY, mu=1.0, radius=1.0)
+    step(state, pull)
+    with pytest.warns(ph.ResultWarning, match="another inertia"):
+        step(state, ph.fields.gravity_gradient(ph.Body([1.0, 1.5, 2.0]), mu=1.0, radius=1.0))
+    first, TWICE = step(state, doubled(0.5)), 4.0
+    try:
+        assert step(state, doubled(0.5)) == step(state, (2.0, 0.0, 0.0)) != first == step(state, (1.0, 0.0, 0.0))
+    finally:
+        TWICE = 2.0
 
 
 @pytest.mark.usefixtures("plain_first")

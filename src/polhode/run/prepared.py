@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 from collections.abc import Callable
@@ -148,17 +149,33 @@ class Direction:
 
     def __init__(self, problem: Problem, units: Units, wish: Wish) -> None:
         self.units, self.sign, self.wish = units, units.sign, wish
-        self.problem = problem if units is NO_UNITS else rescaled(problem, units)
-        self.start, self.system = self.problem.kernel_data(floats.number)
-        self.turned = self.problem.body.principal.to_body
-        self.velocity = problem._velocity
-        self.kinds = None if problem.field is None else formula(self.problem)
         self.first_tolerance = first_tolerance(wish.tol, EPS)
         self.code: dict[str, tuple[Any, Any]] = {}
         self.loops: dict[tuple[str, float], Loop] = {}
         self.chosen: list[tuple[float, float, Choice]] = []
         self.spare: list[Buffers] = []
-        self.end = self._exactly() if self.kinds is None else self._stepped if wish.of_steps else self._compared
+        self._take(problem)
+        self.kinds = None if problem.field is None else formula(self.problem)
+        self.end = self._runner()
+
+    def in_problem(self, problem: Problem) -> Direction:
+        """Return the same for other parameters of the field; whatever follows from the formula is shared."""
+        made = copy.copy(self)
+        made._take(problem)
+        made.end = made._runner()
+        return made
+
+    def _take(self, problem: Problem) -> None:
+        """Take what depends on the parameters of the field."""
+        self.problem = problem if self.units is NO_UNITS else rescaled(problem, self.units)
+        self.start, self.system = self.problem.kernel_data(floats.number)
+        self.turned = self.problem.body.principal.to_body
+        self.velocity = problem._velocity
+
+    def _runner(self) -> Callable[..., Found | None]:
+        if self.kinds is None:
+            return self._exactly()
+        return self._stepped if self.wish.of_steps else self._compared
 
     def inside(self, q: Any, m: Any) -> Any:
         """Return a state in principal axes."""
@@ -282,7 +299,7 @@ class Direction:
                 return found
         made = self._choice(turn)
         low, high = (self._edge(turn, factor, lambda x: self._choice(x) is made) for factor in (1 / NEXT, NEXT))
-        self.chosen = [(low, high, made), *self.chosen[: MOST_RANGES - 1]]
+        self.chosen[:] = [(low, high, made), *self.chosen[: MOST_RANGES - 1]]
         return made
 
     def _choice(self, turn: float) -> Choice:

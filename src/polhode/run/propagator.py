@@ -42,6 +42,9 @@ FASTEST, SLOWEST = 2.0**10, 2.0 ** (1 - NEAR)
 LONGEST, SHORTEST = 2.0**200, 2.0**-200
 """Time spans that surely need no check of their length."""
 
+WIDER = 4.0
+"""Factor by which parameters may change before the bounds of a torque are computed again."""
+
 SPARSE = 2.0**-40
 """Time span, relative to the end time, above which there surely are enough doubles for the times of steps."""
 
@@ -140,6 +143,16 @@ def _forced(way: Direction, t0: float) -> Quick:
     return fly
 
 
+@dataclasses.dataclass
+class _Shared:
+    """What propagators share whose problems differ in the parameters of the field only."""
+
+    directions: dict[bool, Direction] = dataclasses.field(default_factory=dict)
+    """One for each direction of time, forward (True) and backward; it has the parameters of the first of them."""
+    calm: tuple[bounds.Interval, ...] = ()
+    """Intervals of the parameters in which motion is moderate (`Propagator._is_moderate`); empty if unknown."""
+
+
 class Propagator:
     """Moves states of one problem through time to a tolerance; created by `ph.propagator`.
 
@@ -150,8 +163,8 @@ class Propagator:
     True
     """
 
-    def __init__(self, problem: Problem, wish: Wish) -> None:
-        self.problem, self.wish = problem, wish
+    def __init__(self, problem: Problem, wish: Wish, shared: _Shared | None = None) -> None:
+        self.problem, self.wish, self._shared = problem, wish, _Shared() if shared is None else shared
         self._t0, self._velocity = problem.t0, problem._velocity
         self._is_free = problem.field is None
         self._directions: dict[bool, Direction] = {}
@@ -237,7 +250,12 @@ class Propagator:
 
     def _prepared(self, forward: bool) -> Direction:
         """Return what runs in one direction of time share, made on its first use."""
-        made = Direction(self.problem, NO_UNITS if forward else BACKWARD, self.wish)
+        known = self._shared.directions.get(forward)
+        if known is None:
+            made = Direction(self.problem, NO_UNITS if forward else BACKWARD, self.wish)
+            self._shared.directions[forward] = made
+        else:
+            made = known.in_problem(self.problem)
         if forward and not made.turned:
             self._quick = (_free if made.kinds is None else _forced)(made, self._t0)
         return self._directions.setdefault(forward, made)
@@ -256,15 +274,16 @@ class Propagator:
             return True
         if "t" in field.reads:
             return False
-        ranges = {"R": (-1.0, 1.0), "w": (-FASTEST, FASTEST)}
-
-        def interval(name: str) -> bounds.Interval:
-            if name[0] == "p":
-                value = field.parameters[int(name[1:])]
-                return value, value
-            return ranges.get(name[0], bounds.EVERYTHING)
-
-        return bounds.is_below(inertia * 4.0 ** (NEAR - 1), field.graph[0], interval)
+        calm, values = self._shared.calm, field.parameters
+        if calm and all(low <= x <= high for x, (low, high) in zip(values, calm, strict=True)):
+            return True
+        limit, torque = inertia * 4.0 ** (NEAR - 1), field.graph[0]
+        if all(type(x) is float for x in values):
+            wide = tuple((min(x / WIDER, x * WIDER), max(x / WIDER, x * WIDER)) for x in values)
+            if bounds.is_below(limit, torque, _within(wide)):
+                self._shared.calm = wide
+                return True
+        return bounds.is_below(limit, torque, _within(tuple((x, x) for x in values)))
 
     def _with(self, params: Mapping[str, Any]) -> Propagator:
         """Return the propagator with new values of parameters; the last one is kept."""
@@ -276,9 +295,21 @@ class Propagator:
                 f"params must be new values of parameters of the field, by name, such as {{'mgl': 2.0}}; got {params!r}"
                 + ("" if field else ", and this problem has no field")
             )
-        made = replaced(self.problem, field=None if field is None else field.bind(**params))
-        self._bound = dict(params), Propagator(made, self.wish)
-        return self._bound[1]
+        new = None if field is None else field.bind(**params)
+        is_same = field is None or (new is not None and new.trace is field.trace)
+        made = Propagator(replaced(self.problem, field=new), self.wish, self._shared if is_same else None)
+        self._bound = dict(params), made
+        return made
+
+
+def _within(parameters: tuple[bounds.Interval, ...]) -> Callable[[str], bounds.Interval]:
+    """Return the intervals of symbols: attitudes, moderate angular velocities, and parameters in these intervals."""
+    ranges = {"R": (-1.0, 1.0), "w": (-FASTEST, FASTEST)}
+
+    def interval(name: str) -> bounds.Interval:
+        return parameters[int(name[1:])] if name[0] == "p" else ranges.get(name[0], bounds.EVERYTHING)
+
+    return interval
 
 
 def _with_tolerance(problem: Problem, name: str, tol: float) -> Propagator:

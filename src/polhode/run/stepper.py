@@ -24,10 +24,12 @@ from ..physics.body import Body
 from ..physics.fields import Field, FieldTemplate
 from ..physics.fields import torque as field_torque
 from ..physics.fields.decorators import check_frame
+from ..physics.fields.of_body import inertia_parameters
 from ..physics.fields.sides import has_jumps
 from ..physics.fields.states import without_states
 from ..physics.fields.switches import switches_of
 from ..physics.fields.template import FRAMES, unbound
+from ..physics.fields.varying_inertia import VaryingField
 from ..physics.problem import ROTATION_TOLERANCE, Problem, _attitude, _vector, check_axial, finite_number
 from ..physics.validate import check_unit_of_time
 from .cut_steps import can_cut, cut_at_edges, warn_of_edges
@@ -156,11 +158,20 @@ class _Bound:
     """A field with its compiled step and parameters, for the times from `first` to `last`."""
 
     field: Field
-    problem: Problem
+    problem: Problem | None
+    """None if the field was taken without checks, because another one with the same formula had passed them."""
     advance: Any
     parameters: tuple[Any, ...]
     first: float
     last: float
+    checked: tuple[str, ...] | None = None
+    """Parameters on which the checks depend; None if they depend on all of them."""
+
+    def follows(self, field: Field) -> bool:
+        """Return whether a field differs in parameters only on which neither the compiled step nor a check depends."""
+        if self.checked is None or field.trace is not self.field.trace:
+            return False
+        return all(field.values[name] == self.field.values[name] for name in self.checked)
 
 
 def _located_step(problem: Problem, method: Method, dt: float) -> Callable[..., Any]:
@@ -270,7 +281,10 @@ class Stepper:
         """Return the step for a field; check the field if it is new."""
         last = self._last
         new, end = last is None or last.field is not field, t + self.dt
-        if last is None or new or min(t, end) < last.first or max(t, end) > last.last:
+        if last is not None and new and last.follows(field):
+            parameters = (*field.parameters, *self._own)
+            self._last = last = _Bound(field, None, last.advance, parameters, last.first, last.last, last.checked)
+        elif last is None or new or min(t, end) < last.first or max(t, end) > last.last:
             self._last = last = self._bind(field, q, m, t, new)
         return last
 
@@ -280,18 +294,20 @@ class Stepper:
             raise without_states(field)
         problem, end = Problem(self.body, field, attitude=q, momentum=m, t0=t), t + WINDOW * self.dt
         check_fit(self.method, problem)
-        first, last = sorted((t, end)) if switches_of(field) else (-math.inf, math.inf)
+        times = (min(t, end), max(t, end)) if switches_of(field) else (-math.inf, math.inf)
         if can_locate(problem, self.method):
             located = _located_step(problem, self.method, self.dt)
-            return _Bound(field, problem, located, (*field.parameters, *self._own), first, last)
+            return _Bound(field, problem, located, (*field.parameters, *self._own), *times)
         inner = cut_at_edges(problem, self.method, end)
         if new and has_jumps(field):
             warnings.warn(crossing(problem, self.method), ResultWarning, stacklevel=5)
         if new and not can_cut(problem, self.method):
             warn_of_edges(problem, self.method, end)
         assert inner.field is not None
-        advance = _in_field(inner, self.method)
-        return _Bound(field, problem, advance, (*inner.field.parameters, *self._own), first, last)
+        advance, parameters = _in_field(inner, self.method), (*inner.field.parameters, *self._own)
+        has_more_checks = self._linear or field.opaque or has_jumps(field) or isinstance(field, VaryingField)
+        checked = None if switches_of(field) or has_more_checks else tuple(inertia_parameters(field))
+        return _Bound(field, problem, advance, parameters, *times, checked)
 
     def _check_linear(self, q: Any, m: Any, force: Any, frame: str) -> None:
         """Refuse momentum or torque along the axis of a linear body."""
@@ -313,10 +329,12 @@ class Stepper:
                 return problem
             return InputError(f"the numbers are too large for doubles: momentum {m}, torque {torque}")
         head = self._head(t)
-        if isinstance(torque, Field) and self._last is not None:
+        if isinstance(torque, Field):
+            self._last = bound = self._bind(torque, q, m, t, False)  # with all checks
+            assert bound.problem is not None
             for moment in (t, t + self.dt):
                 try:
-                    self._last.problem.check_field(moment, q, m, f"at t = {moment:g}")
+                    bound.problem.check_field(moment, q, m, f"at t = {moment:g}")
                 except InputError as problem:
                     return StepError(f"{head}: {problem}")
         why = f"its equation was not solved (relative residual {residual:.1e})"

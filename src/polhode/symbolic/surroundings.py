@@ -18,6 +18,9 @@ from .tracing import GENERIC_MODULES, outside_names
 
 _MISSING = object()
 
+PACKAGE = __name__.partition(".")[0]
+"""Name of this package, whose functions do not change."""
+
 _CONSTANT = (
     *(int, float, str, np.generic, type),
     *(types.ModuleType, types.FunctionType, types.BuiltinFunctionType, Formula),
@@ -44,7 +47,7 @@ class Surroundings:
             if _held(cell) is not value:
                 return False
         for function, parts in self._functions.items():
-            if _parts(function) != parts:
+            if parts and _parts(function) != parts:
                 return False
         return all(content is not None and _content(value) == content for value, content in self._contents)
 
@@ -57,12 +60,15 @@ class Surroundings:
             self._contents.append((value, _content(value)))
 
     def _follow(self, function: types.FunctionType) -> None:
-        self._functions[function] = _parts(function)
+        is_ours = (function.__module__ or "").partition(".")[0] == PACKAGE  # only what is given to it can change
+        self._functions[function] = () if is_ours else _parts(function)
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         for name, of_closure in outside_names(function.__code__):
             if of_closure:
                 value = _held(cells[name])
                 self._cells.append((cells[name], value))
+            elif is_ours:
+                continue
             else:
                 value = function.__globals__.get(name, _MISSING)
                 self._names.append((function.__globals__, name, value))

@@ -13,7 +13,7 @@ from ...kernels.so3 import add, cross, dot, scale, solve3, sub
 from ...numbers.user_math import sqrt, where
 from ...symbolic.expression import Expr, gradient, lift, symbol, symbols
 from ..tables import FEW_ROWS, horner, interpolated, looked_up, piecewise, rows_of
-from ..validate import finite_number, real_array, vector
+from ..validate import finite_number, real_array, triple, vector
 from .decorators import check_frame, template_of, torque
 from .field import Field
 from .formulas import inertia_of, quotient_of
@@ -252,7 +252,7 @@ def rotor(function: Any) -> Any:
 
 
 @ready
-@reading(momentum=vector, motor=vector)
+@reading(momentum=triple, motor=triple)
 @rotor
 def gyrostat(t: Any, momentum: Any, motor: Any = (0.0, 0.0, 0.0)) -> Any:
     """A body with rotors (reaction wheels) of momentum h(t) = momentum + motor t about their axes.

@@ -68,6 +68,7 @@ class Field:
     """The reason why it cannot be added to other fields, if there is one."""
 
     _trace: Trace | None = None
+    _shape: Any = None
 
     def __init__(self, template: FieldTemplate, values: Mapping[str, Any]) -> None:
         self.template = template
@@ -76,6 +77,13 @@ class Field:
         check_size(template, len(self._parameters))
         self.name = template.function.__name__
         self.kind = template.kind
+
+    @property
+    def shape(self) -> Any:
+        """Shapes of the values of its parameters, in order (`untraced.shape_of`)."""
+        if self._shape is None:
+            self._shape = shape_of(tuple(self.values.values()))
+        return self._shape
 
     @property
     def trace(self) -> Trace:

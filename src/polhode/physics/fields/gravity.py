@@ -9,7 +9,7 @@ from typing import Any
 from ...errors import InputError
 from ...kernels.so3 import apply_transposed, cross, dot, matrix
 from ...numbers.user_math import cos, sin, sqrt
-from ..validate import attitude_quaternion, finite_number, positive, vector
+from ..validate import attitude_quaternion, finite_number, positive, triple, vector
 from .decorators import potential, torque
 from .field import Field
 from .formulas import MOST_ECCENTRIC, eccentric_anomaly, gradient_torque, inertia_of, pull
@@ -55,7 +55,7 @@ def _uniform_gravity() -> FieldTemplate:
 
 
 @ready
-@reading(moment=vector, field=vector)
+@reading(moment=triple, field=triple)
 @potential
 def dipole(R: Any, moment: Any, field: Any) -> Any:
     """Magnetic dipole in a uniform field: U = -B . R m, with the torque m x R^T B in the body frame.
@@ -67,7 +67,7 @@ def dipole(R: Any, moment: Any, field: Any) -> Any:
 
 
 @ready
-@reading(moment=vector, field=vector)
+@reading(moment=triple, field=triple)
 @torque
 def rotating_dipole(t: Any, R: Any, moment: Any, field: Any, rate: Any) -> Any:
     """Magnetic dipole in a field that rotates about the space z axis: T = m x R^T B(t), body frame.

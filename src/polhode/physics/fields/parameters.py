@@ -53,7 +53,15 @@ def leaves_of(value: Any) -> list[Any]:
     """Numbers of nested tuples, in order; for rows of data, the columns."""
     if isinstance(value, Rows):
         return list(value.columns)
-    return [x for v in value for x in leaves_of(v)] if isinstance(value, tuple) else [value]
+    if not isinstance(value, tuple):
+        return [value]
+    found: list[Any] = []
+    for part in value:
+        if type(part) is float:
+            found.append(part)
+        else:
+            found += leaves_of(part)
+    return found
 
 
 def name_of_parameter(field: Field, place: int) -> str:

@@ -72,11 +72,16 @@ class SumTemplate(FieldTemplate):
     def bound(self, values: Mapping[str, Any]) -> Field:
         """The sum with these values of all parameters."""
         own: list[dict[str, Any]] = [{} for _ in self.parts]
+        new = set[int]()
         for i, name, full in self.names:
             own[i][name] = values[full]
+            if values[full] is not self.parts[i].values[name]:
+                new.add(i)
         made = object.__new__(type(self))
         vars(made).update(vars(self))  # with the names, which are the same
-        vars(made)["parts"] = tuple(part.template.bound(x) for part, x in zip(self.parts, own, strict=True))
+        vars(made)["parts"] = tuple(
+            part.template.bound(own[i]) if i in new else part for i, part in enumerate(self.parts)
+        )
         return (self.makes or SumField)(made, values)
 
     def trace_of(self, field: Field, first: int) -> Trace:

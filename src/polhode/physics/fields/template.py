@@ -25,7 +25,6 @@ from .field import Field
 from .parameters import checked_value
 from .torque_formulas import attitude_symbols
 from .trace import Trace
-from .untraced import shape_of
 
 FRAMES = ("body", "space")
 STATE_ARGUMENTS = ("t", "R", "omega")
@@ -154,7 +153,7 @@ class FieldTemplate:
 
         It is made, with its graph, only if there is no valid one.
         """
-        key = (type(field), first, shape_of(tuple(field.values.values())))
+        key = (type(field), first, field.shape)
         known = self._traces.get(key)
         if known is None or not known[1].unchanged():
             made = field.numbered(first).traced_anew()

@@ -215,7 +215,7 @@ def shape_of(value: Any) -> Any:
     """Shape of a value: nested tuples with 0 for every number; for rows of data, the number of columns."""
     if isinstance(value, Rows):
         return "rows", value.inner
-    return tuple(map(shape_of, value)) if isinstance(value, tuple) else 0
+    return tuple([0 if type(x) is float else shape_of(x) for x in value]) if isinstance(value, tuple) else 0
 
 
 def _shaped(shape: Any, rest: Any) -> Any:
