@@ -87,6 +87,10 @@ def _in_parts(
     work: Callable[[int, int], Iterator[None] | None], first: int, number: int, parts: int, threads: int
 ) -> None:
     """Call ``work(begin, end)`` on equal parts of the range `first` to `number`, with up to `threads` threads."""
+    if parts == 1:
+        for _ in work(first, number) or ():
+            pass
+        return
     edges = [first + (number - first) * i // parts for i in range(parts + 1)]
     waiting, stopped = collections.deque(itertools.pairwise(edges)), threading.Event()
 

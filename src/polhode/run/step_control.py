@@ -32,6 +32,7 @@ from ..numbers.precision import GUARD_DIGITS
 from ..numbers.primitives import FUNCTIONS
 from ..physics.fields import Field
 from ..physics.fields.states import places
+from ..physics.fields.trace import once_for_formula
 from ..physics.mixed_precision import controlled_steps_in_mixed_precision
 from ..physics.problem import Problem
 from ..physics.taylor_steps import MOST, Expanded, body, favouring_series, motion_series, packed_taylor_step
@@ -288,6 +289,7 @@ def torque_flops(field: Field | None) -> int:
     return sum(weights.get(node.op, 1) for node in ordered(field.graph[0]))
 
 
+@once_for_formula
 def is_smooth(field: Field | None) -> bool:
     """Return whether the torque is a single formula without branches that depend on time or state."""
     if field is None:
@@ -303,6 +305,7 @@ def _is_smooth_sum(node: Expr) -> bool:
     return node.op != "total" or node.args[0].args[0].is_smooth
 
 
+@once_for_formula
 def has_series(field: Field | None) -> bool:
     """Return whether the torque has a Taylor series: not with a sum over rows of data, or with states of its own."""
     return field is None or not (field.states or any(node.op == "total" for node in ordered(field.graph[0])))

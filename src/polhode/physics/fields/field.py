@@ -8,7 +8,6 @@ T = -rot(R^T dU/dR) with hat(rot M) = M - M^T.
 from __future__ import annotations
 
 import contextlib
-import functools
 import inspect
 import itertools
 import math
@@ -293,7 +292,7 @@ class Field:
         )
         return called(function, leaves_of(tuple(arguments.values())), 3)
 
-    @functools.cached_property
+    @of_formula
     def opaque(self) -> tuple[Expr, ...]:
         """Calls in its formula to functions that are not formulas."""
         return tuple(opaque_calls(self.coupled[0]))
