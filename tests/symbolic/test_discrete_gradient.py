@@ -13,7 +13,7 @@ from polhode.numbers.multiprecision import number
 from polhode.numbers.primitives import where
 from polhode.run import integrator
 from polhode.symbolic.discrete_gradient import discrete_gradient
-from polhode.symbolic.expression import compiled, gradient, source, symbol
+from polhode.symbolic.expression import compiled, gradient, ordered, source, symbol
 
 EPS = 2.0**-52
 X, Y = (symbol("x0"), symbol("x1")), (symbol("y0"), symbol("y1"))
@@ -21,6 +21,7 @@ FORMULAS = {
     "product": lambda a, b: a * b * a,
     "quotient": lambda a, b: a / (b + 3) - 2 / a,
     "whole powers": lambda a, b: a**5 - b**-3,
+    "powers inside powers": lambda a, b: (a * b) ** 6 - (a * b) ** 3 * a + a * a * a * b,
     "real power": lambda a, b: (a + 2) ** 1.5 + (b + 2) ** -0.3,
     "power of both": lambda a, b: (a + 2) ** b,
     "sqrt": lambda a, b: ph.math.sqrt(a * a + b * b),
@@ -50,6 +51,12 @@ def difference(formula):
     unpack = {f"{letter}{i}": f"{letter}[{i}]" for letter in "xy" for i in range(2)}
     texts = source("mean", "x, y", unpack, [*slopes, change]), source("plain", "x, y", unpack, [U, *gradient(U, X)])
     return lambda kind: tuple(compiled(*text, kind) for text in texts)
+
+
+def test_a_whole_power_has_a_short_derivative():
+    """10 x^9 by x^2, x^4, x^8 and x^9."""
+    [slope] = gradient(X[0] ** 10, [X[0]])
+    assert len([node for node in ordered([slope]) if node.op == "mul"]) == 5
 
 
 @pytest.mark.parametrize("name", FORMULAS)

@@ -367,12 +367,33 @@ def partials(node: Expr) -> list[tuple[Expr, Expr]]:
     return [(x, _derivative(op, x, node))]
 
 
+def _whole_powers(nodes: Sequence[Expr]) -> dict[Expr, tuple[Expr, int]]:
+    """Return (x, n) for every node x^n made of products, (node, 1) for the others; arguments come before their users."""
+    found: dict[Expr, tuple[Expr, int]] = {}
+    for node in nodes:
+        found[node] = node, 1
+        if node.op == "mul":
+            (x, k), (y, m) = found[node.args[0]], found[node.args[1]]
+            if x is y:
+                found[node] = x, k + m
+    return found
+
+
 def gradient(output: Expr, inputs: Sequence[Expr]) -> list[Expr]:
-    """Exact derivatives of one output, by a backward sweep of its graph."""
+    """Exact derivatives of one output, by a backward sweep of its graph.
+
+    A whole power x^n with n > 2 contributes n x^(n-1) at once: through its products it would be a longer chain.
+    """
+    nodes = ordered([output])
+    powers = _whole_powers(nodes)
     sensitivity: dict[Expr, Expr] = {output: lift(1)}
-    for node in reversed(ordered([output])):
+    for node in reversed(nodes):
         over = sensitivity.get(node)
         if over is None:
+            continue
+        x, n = powers[node]
+        if n > 2:
+            sensitivity[x] = sensitivity.get(x, lift(0)) + n * over * x ** (n - 1)
             continue
         for argument, slope in partials(node):
             sensitivity[argument] = sensitivity.get(argument, lift(0)) + over * slope
