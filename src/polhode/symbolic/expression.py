@@ -368,7 +368,7 @@ def partials(node: Expr) -> list[tuple[Expr, Expr]]:
 
 
 def _whole_powers(nodes: Sequence[Expr]) -> dict[Expr, tuple[Expr, int]]:
-    """Return (x, n) for every node x^n made of products, (node, 1) for the others; arguments come before their users."""
+    """Return (x, n) for every node x^n made of products, (node, 1) for the others; arguments come before users."""
     found: dict[Expr, tuple[Expr, int]] = {}
     for node in nodes:
         found[node] = node, 1
