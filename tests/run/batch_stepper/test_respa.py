@@ -88,7 +88,11 @@ def test_a_symmetric_scheme_goes_back() -> None:
 
 
 def test_the_energy_does_not_drift() -> None:
-    """The largest error of the second half of a long run is that of the first."""
+    """The mean error of the second half of a long run is that of the first.
+
+    The motion is chaotic, so the largest errors depend on the last bits of the processor; their ratio is 0.8 to 1.3 for
+    neighbouring motions, that of the means 0.93 to 1.05, and 3 for a drift in proportion to time.
+    """
     stepper = ph.batch_stepper(MOMENTS, ph.respa(SLOW, FAST, 4), 0.1, masses=SITES.mass)
     x, p, q, pi = (array.copy() for array in START)
 
@@ -102,7 +106,7 @@ def test_the_energy_does_not_drift() -> None:
         found.append(energy())
     errors = np.abs(np.array(found) - found[0])
     assert errors.max() < 0.02 * found[0]
-    assert errors[200:].max() < 1.3 * errors[:200].max()
+    assert errors[200:].mean() < 1.15 * errors[:200].mean()
 
 
 def test_it_is_the_sequence_of_the_paper() -> None:
