@@ -42,9 +42,9 @@ COMPILER = tuple(
     f"{PACKAGE}.{name}"
     for name in (
         "numbers.primitives", "numbers.dispatch", "numbers.double_double", "compile.numba_target",
-        "compile.front_end", "compile.inner_functions", "compile.simd.vector_types", "compile.simd.functions",
-        "compile.simd.dual", "compile.simd.workspace", "compile.simd.rows", "compile.simd.lanewise",
-        "compile.simd.words", "compile.simd.convolution", "compile.simd.rough",
+        "compile.front_end", "compile.inner_functions", "compile.stack", "compile.simd.vector_types",
+        "compile.simd.functions", "compile.simd.dual", "compile.simd.workspace", "compile.simd.rows",
+        "compile.simd.lanewise", "compile.simd.words", "compile.simd.convolution", "compile.simd.rough",
     )
 )  # fmt: skip
 """Modules that tell numba how to compile primitives. They reach compiled code through overloads, which no closure

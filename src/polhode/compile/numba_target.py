@@ -17,7 +17,7 @@ from numba.extending import overload, register_jitable
 from ..numbers import dispatch, double_double, primitives
 from ..numbers.dispatch import KERNELS, NO_FMA, NOINLINE, OVERLOADS, USER_CODE
 from ..numbers.primitives import FUNCTIONS
-from . import front_end, inner_functions, release
+from . import front_end, inner_functions, release, stack
 from .fingerprint import UnknownContent, fingerprint
 from .simd import convolution, dual, functions, lanewise, rough, rows, vector_types, words, workspace  # noqa: F401 - lanewise: registered
 
@@ -26,6 +26,13 @@ OPTIONS = {"error_model": "numpy", "nogil": True, "fastmath": {"contract"}}
 
 INNER = {**OPTIONS, "forceinline": True, "no_cfunc_wrapper": True}
 """For kernels called only by compiled code, which need no wrapper for calls from C (`inner_functions`)."""
+
+BORROWING = {**INNER, "_nrt": False}
+"""For such kernels that read and write arrays of their caller, make none and return none: references are not counted.
+
+numba counts them wherever a function takes an array, and does not always find out that it need not. A count is an
+atomic operation. On an array that all threads share it takes as long as several steps of a body.
+"""
 
 
 # --- registration of primitives and kernels ---------------------------------------------------------
@@ -169,6 +176,7 @@ def _teach_primitives() -> None:
 release.repair_pass_managers()
 inner_functions.install()
 front_end.install()
+stack.install()
 
 _taught = 0
 _overloads_taught = 0
@@ -179,8 +187,8 @@ def _unlike(function: Callable[..., Any]) -> dict[str, Any]:
     """Options of a kernel that differ from those of others."""
     if function in NO_FMA:
         return {"fastmath": False}
-    if function in USER_CODE:  # an index out of range is an error, as in Python
-        return {"forceinline": False, "boundscheck": True}
+    if function in USER_CODE:  # an index out of range is an error, as in Python, and it may make arrays
+        return {"forceinline": False, "boundscheck": True, "_nrt": True}
     return {"forceinline": False} if function in NOINLINE else {}
 
 

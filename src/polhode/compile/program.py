@@ -28,6 +28,7 @@ from .disk_cache import DiskCache, private_folder
 from .fingerprint import COMPILER, fingerprint
 from .front_end import quickly
 from .simd import dual
+from .stack import aligned
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -99,7 +100,7 @@ def entry_point(run: Any, *arguments: Any) -> Callable[..., Any]:
 
 def _made(function: Callable[..., Any], key: str) -> Program:
     run = numba_target.jitted(function)
-    run.compile = counted(quickly(run.compile))  # which numba calls for every new signature
+    run.compile = counted(aligned(quickly(run.compile)))  # which numba calls for every new signature
     folder = private_folder(environment()[:16])
     if folder is None:
         return Program(key, run, False)

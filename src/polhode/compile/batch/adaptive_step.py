@@ -6,7 +6,7 @@ a body are the same to the bit whichever bodies share its vector. Steps end at e
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,9 @@ field follow. In a lane they are in the places of their initial values."""
 QUOTA = 2000
 """Attempted steps of a vector of bodies in the first slice: a few milliseconds."""
 
+CHUNK = 4096
+"""Bodies that a thread takes at a time. Their numbers fit its cache, and their memory is used again."""
+
 
 def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Callable[..., Any]:
     """The run, to be compiled; one controlled step for the first step of a body, another for the later ones.
@@ -53,9 +56,7 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
     size, count = sizes.dt, len(sizes.states)
     states = np.array([PARAMETERS + i for i in sizes.states], dtype=np.int64)
     TIME, _, LARGEST, STEPS, STALLS, NEXT = range(size, size + EXTRA)
-    begin_with, go_on = (
-        register_jitable(**numba_target.INNER)(_stepper(controlled_step, sizes)) for controlled_step in controlled_steps
-    )
+    begin_with, go_on = (layout.borrowing(_stepper(controlled_step, sizes)) for controlled_step in controlled_steps)
 
     def written(block: Any, lane: int, row: Any, b: int) -> None:
         """Write the state of a lane to the column of its body."""
@@ -66,17 +67,16 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
         for k in range(count):
             row[COLUMNS + BEHIND + k, b] = block[states[k], lane]
 
-    write = register_jitable(**numba_target.INNER)(written)
+    write = layout.borrowing(written)
 
     def passed(block: Any, lane: int, b: int, leg: Any, ends: Any, rows: Any) -> None:
         """Keep the state of a lane that has reached a time before the last."""
-        if leg[lane] < len(ends) - 1 and block[TIME, lane] >= ends[leg[lane]]:
-            if b >= 0:
-                write(block, lane, rows[leg[lane]], b)
-            leg[lane] += 1
-            block[NEXT, lane] = ends[leg[lane]]
+        if b >= 0:
+            write(block, lane, rows[leg[lane]], b)
+        leg[lane] += 1
+        block[NEXT, lane] = ends[leg[lane]]
 
-    keep = register_jitable(**numba_target.INNER)(passed)
+    keep = layout.borrowing(passed)
 
     def finished(block: Any, lane: int, b: int, leg: Any, ends: Any, rows: Any, failed: Any) -> None:
         """Hand over the last state of a body; a body that failed has no states from then on."""
@@ -87,7 +87,7 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
         write(block, lane, rows[last], b)
         failed[b] = -1 if block[TIME, lane] >= ends[last] else block[STEPS, lane] + 1
 
-    finish = register_jitable(**numba_target.INNER)(finished)
+    finish = layout.borrowing(finished)
 
     def seated(block: Any, lane: int, data: Any, b: int, leg: Any) -> None:
         """Put a body into a lane."""
@@ -95,7 +95,7 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
             block[j, lane] = data[j, b]
         leg[lane] = 0
 
-    seat = register_jitable(**numba_target.INNER)(seated)
+    seat = layout.borrowing(seated)
 
     def first_steps(t0: Any, ends: Any, longest: Any, tolerance: Any, orders: Any, columns: Any, data: Any, begin: int,
                     stop: int) -> None:  # fmt: skip
@@ -107,23 +107,24 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
                 data[TIME, i], data[NEXT, i] = t0, ends[0]
             begin_with(data, first, ends[-1], longest, tolerance, orders, columns)
 
-    together = register_jitable(**numba_target.INNER)(first_steps)
+    together = layout.borrowing(first_steps)
 
     def run(
         t0: Any, ends: Any, longest: Any, tolerance: Any, orders: Any, columns: Any, data: Any, begin: int, stop: int,
         quota: int, block: Any, body: Any, leg: Any, place: Any, rows: Any, failed: Any,
     ) -> bool:  # fmt: skip
-        end = ends[-1]
+        end, last = ends[-1], len(ends) - 1
         if place[2] == 0:
             together(t0, ends, longest, tolerance, orders, columns, data, begin, stop)
             for i in range(LANES):
                 block[TIME, i] = end  # no body has a lane yet
-                body[i], leg[i] = -1, len(ends) - 1
+                body[i], leg[i] = -1, last
             place[0], place[1], place[2] = begin, stop - begin, 1
         coming, left, tries = place[0], place[1], 0
         while left > 0 and tries < quota:
             for i in range(LANES):
-                keep(block, i, body[i], leg, ends, rows)
+                if leg[i] < last and block[TIME, i] >= ends[leg[i]]:
+                    keep(block, i, body[i], leg, ends, rows)
                 if block[TIME, i] < end and block[STALLS, i] < STALLED and block[STEPS, i] < MOST:
                     continue
                 b = body[i]
@@ -132,7 +133,8 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
                     left -= 1
                 seat(block, i, data, min(coming, stop - 1), leg)
                 body[i] = coming if coming < stop else -1  # a lane without a body repeats the last one
-                keep(block, i, body[i], leg, ends, rows)  # its first step may have reached the first time
+                if leg[i] < last and block[TIME, i] >= ends[leg[i]]:  # its first step may have reached the first time
+                    keep(block, i, body[i], leg, ends, rows)
                 coming += 1
             going = left > 0
             while going and tries < quota:
@@ -197,21 +199,49 @@ def run_on_cores(
 
     `found` are the result arrays.
     """
-    *states, failed = found
-    t0, ends, longest = times[0], np.atleast_1d(times[1]).astype(float), times[2]
-    number, size = len(failed), layout.sizes(given).dt + EXTRA
-    groups = -(-number // LANES)
-    width = LANES * (groups | 1)  # odd: with a power of two the numbers of a body would share one set of the cache
-    data, rows = np.empty((size, width)), np.empty((len(ends), COLUMNS + states[-1].shape[2], width))
-    layout.lay_out(given, layout.EVERYBODY, number, data)
+    ends = np.atleast_1d(times[1]).astype(float)
+    asked = times[0], ends, times[2], tolerance, orders, given[COLUMNS_OF_DATA:]
+    _Part(run, asked, given, found, 0, 0).compile()  # once, before the threads start
 
-    def part(begin: int, end: int) -> Callable[[int], bool]:
-        lanes = np.zeros((size, LANES)), *(np.zeros(n, np.int64) for n in (LANES, LANES, 3))
-        first, last = LANES * begin, min(LANES * end, number)
-        columns = given[COLUMNS_OF_DATA:]
-        asked = t0, ends, longest, tolerance, orders, columns, data, first, last
-        return lambda quota: run(*asked, quota, *lanes, rows, failed)
+    def work(begin: int, end: int) -> Iterator[None]:
+        return sliced(_Part(run, asked, given, found, LANES * begin, min(LANES * end, len(found[-1]))), QUOTA)
 
-    part(0, 0)(1)  # compiled once, before the threads start
-    share_out(lambda begin, end: sliced(part(begin, end), QUOTA), groups, threads, long=True)
-    layout.hand_all_over(given, layout.EVERYBODY, rows, 0, number, states)
+    share_out(work, -(-len(found[-1]) // LANES), threads, long=True)
+
+
+class _Part:
+    """The bodies from `begin` to `end`, run by one thread in chunks that fit its cache.
+
+    ``part(quota)`` makes at most `quota` attempts, and returns True if all bodies are finished.
+    """
+
+    def __init__(self, run: Any, asked: Any, given: tuple[np.ndarray, ...], found: Any, begin: int, end: int) -> None:
+        self.run, self.asked, self.given, self.found = run, asked, given, found
+        self.first, self.end, self.fresh = begin, end, True
+        size, width = layout.sizes(given).dt + EXTRA, LANES * (-(-min(CHUNK, end - begin) // LANES) | 1)
+        # odd: with a power of two the numbers of a body would share one set of the cache
+        self.data, self.block = layout.aligned((size, width)), layout.aligned((size, LANES))
+        self.rows = layout.aligned((len(asked[1]), COLUMNS + found[-2].shape[2], width))
+        self.body, self.leg, self.place = (np.zeros(n, np.int64) for n in (LANES, LANES, 3))
+
+    def compile(self) -> None:
+        """Compile the run."""
+        self._run(0, 1)
+
+    def __call__(self, quota: int) -> bool:
+        last = min(self.first + CHUNK, self.end)
+        if self.fresh:
+            layout.lay_out(self.given, layout.EVERYBODY, last, self.data, self.first, len(self.found[-1]))
+            self.place[:] = 0
+        self.fresh = self._run(last, quota)
+        if self.fresh:
+            *states, _ = self.found
+            layout.hand_all_over(self.given, layout.EVERYBODY, self.rows, self.first, last, states, len(self.found[-1]))
+            self.first = last
+        return self.first == self.end
+
+    def _run(self, last: int, quota: int) -> bool:
+        failed = self.found[-1][self.first : last]
+        lanes = self.block, self.body, self.leg, self.place
+        done: bool = self.run(*self.asked, self.data, 0, last - self.first, quota, *lanes, self.rows, failed)
+        return done

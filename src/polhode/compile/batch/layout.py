@@ -9,6 +9,7 @@ one column per body, in principal axes.
 from __future__ import annotations
 
 import collections
+import math
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from ...symbolic.expression import compiled, source, symbol
 from .. import numba_target
 from ..program import program
 from ..simd.vector_types import LANES, load, store
+from ..stack import CACHE_LINE
 from ..threads import share_evenly
 from . import few_bodies
 from .places import ATTITUDE, AXES, DT, INERTIA, INVERSE, MOMENTS, MOMENTUM, PARAMETERS, STATE, STEPS, VALUES
@@ -83,6 +85,12 @@ def inner(function: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
+def borrowing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a function as callable from compiled code only, which does not count references to its arrays."""
+    made: Callable[..., Any] = register_jitable(**numba_target.BORROWING)(function)
+    return made
+
+
 def one_by_one(function: Callable[..., Any], *widths: int) -> Callable[..., Any]:
     """Compile a kernel of tuples as straight-line code without fused multiply-add: the same bits as NumPy."""
     names = [chr(ord("a") + i) for i in range(len(widths))]
@@ -93,9 +101,12 @@ def one_by_one(function: Callable[..., Any], *widths: int) -> Callable[..., Any]
     return made
 
 
-def compiled_if_worthwhile(make: Callable[[], Any], number: int, *shortcut: Hashable) -> Any:
-    """The compiled conversion of some bodies; None if it would have to be compiled and NumPy is sooner done."""
-    if number <= FEW:
+def compiled_if_worthwhile(make: Callable[[], Any], number: int, *shortcut: Hashable, total: int = 0) -> Any:
+    """The compiled conversion of some bodies; None if it would have to be compiled and NumPy is sooner done.
+
+    They may be a part of `total` bodies.
+    """
+    if max(number, total) <= FEW:
         return None
     made = program(make, *shortcut)
     if not made.is_warm:
@@ -103,6 +114,14 @@ def compiled_if_worthwhile(make: Callable[[], Any], number: int, *shortcut: Hash
         if CONVERTED[shortcut] <= MANY:
             return None
     return made.run
+
+
+def aligned(shape: tuple[int, ...]) -> np.ndarray:
+    """Zeros that begin with a cache line, so that no vector lies in two of them."""
+    count = math.prod(shape)
+    memory = np.zeros(count + CACHE_LINE // 8)
+    first = -memory.ctypes.data % CACHE_LINE // 8
+    return memory[first : first + count].reshape(shape)
 
 
 def padded(number: int) -> int:
@@ -113,7 +132,7 @@ def padded(number: int) -> int:
 # --- parts of compiled code -------------------------------------------------------------------------
 
 
-@inner
+@borrowing
 def named(k: int, order: Any, number: int, bodies: Any) -> None:
     """Fill `bodies` with the bodies at positions k, k + 1, ...; beyond the end the last one is repeated."""
     for lane in range(LANES):
@@ -131,7 +150,7 @@ def taking(width: int) -> Callable[..., Any]:
             for j in range(width):
                 data[first + j, at + lane] = array[i, j]
 
-    return inner(take)
+    return borrowing(take)
 
 
 _take1, _take3, _take4 = taking(1), taking(3), taking(4)
@@ -187,7 +206,7 @@ def laying(size: Sizes) -> Callable[..., Any]:
             store(data[STATE + 4 + j], at, where(there, m[j], 0.0))
             store(data[INVERSE + j], at, where(there, 1 / moments[j], 0.0))
 
-    return inner(lay)
+    return borrowing(lay)
 
 
 def turning_back(size: Sizes) -> Callable[..., Any]:
@@ -206,10 +225,10 @@ def turning_back(size: Sizes) -> Callable[..., Any]:
     def keep(rows: Any, at: int, data: Any, column: int) -> None:
         pass
 
-    return inner(turn if size.axes else keep)
+    return borrowing(turn if size.axes else keep)
 
 
-@inner
+@borrowing
 def copied(array: Any, bodies: Any, low: int, high: int, out: Any, width: int) -> None:
     """Copy rows of bodies (or the one row for all) into another array."""
     several = len(array) > 1
@@ -220,7 +239,7 @@ def copied(array: Any, bodies: Any, low: int, high: int, out: Any, width: int) -
             there[j] = row[j]
 
 
-@inner
+@borrowing
 def from_lanes(block: Any, first: int, at: int, bodies: Any, low: int, high: int, out: Any, width: int) -> None:
     """Copy numbers in lanes into rows of bodies."""
     for lane in range(low, high):
@@ -229,7 +248,7 @@ def from_lanes(block: Any, first: int, at: int, bodies: Any, low: int, high: int
             there[j] = block[first + j, at + lane]
 
 
-@inner
+@borrowing
 def hand_over(
     given: Any, bodies: Any, low: int, high: int, rows: Any, at: int, q: Any, m: Any, extra_columns: Any
 ) -> None:
@@ -257,10 +276,12 @@ def _laying_out(size: Sizes) -> Callable[..., Any]:
     return lay_out
 
 
-def lay_out(given: tuple[np.ndarray, ...], order: np.ndarray, number: int, data: np.ndarray, first: int = 0) -> None:
-    """Fill `data`, whose width is a multiple of LANES, with the bodies from position `first`."""
+def lay_out(
+    given: tuple[np.ndarray, ...], order: np.ndarray, number: int, data: np.ndarray, first: int = 0, total: int = 0
+) -> None:
+    """Fill `data`, whose width is a multiple of LANES, with the bodies from position `first`, a part of `total`."""
     size = sizes(given)
-    run = compiled_if_worthwhile(lambda: _laying_out(size), data.shape[1], "lay out", size)
+    run = compiled_if_worthwhile(lambda: _laying_out(size), data.shape[1], "lay out", size, total=total)
     if run is None:
         few_bodies.lay_out(given, order, number, data, first)
         return
@@ -295,11 +316,12 @@ def _handing_over(size: Sizes) -> Callable[..., Any]:
 
 
 def hand_all_over(
-    given: tuple[np.ndarray, ...], order: np.ndarray, rows: np.ndarray, first: int, last: int, found: Any
-) -> None:
-    """Copy the output states of the bodies at positions `first` to `last` to the result arrays."""
+    given: tuple[np.ndarray, ...], order: np.ndarray, rows: np.ndarray, first: int, last: int, found: Any,
+    total: int = 0,
+) -> None:  # fmt: skip
+    """Copy the output states of the bodies at positions `first` to `last`, a part of `total`, to the result arrays."""
     size = sizes(given)
-    run = compiled_if_worthwhile(lambda: _handing_over(size), rows.shape[2], "hand over", size)
+    run = compiled_if_worthwhile(lambda: _handing_over(size), rows.shape[2], "hand over", size, total=total)
     if run is None:
         few_bodies.hand_all_over(given, order, rows, first, last, found)
         return
