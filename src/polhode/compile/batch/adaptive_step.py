@@ -13,9 +13,9 @@ import numpy as np
 from numba.extending import register_jitable
 
 from ...kernels.loops import COLUMNS, STALLED, allowed, attempting_steps
-from ...numbers.primitives import all_lanes, where
+from ...numbers.primitives import where
 from .. import numba_target
-from ..simd.vector_types import LANES, load, store
+from ..simd.vector_types import LANES, bits_of, load, store
 from ..threads import share_out, sliced
 from . import layout
 from .fixed_step import lane_space, reader
@@ -32,6 +32,9 @@ rejections, and the next time whose state is kept."""
 BEHIND = 2
 """Numbers after a state in the result: the number of steps, and the largest momentum on the way. The states of the
 field follow. In a lane they are in the places of their initial values."""
+
+ALL = (1 << LANES) - 1
+"""All lanes, as bits."""
 
 QUOTA = 2000
 """Attempted steps of a vector of bodies in the first slice: a few milliseconds."""
@@ -120,9 +123,11 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
                 block[TIME, i] = end  # no body has a lane yet
                 body[i], leg[i] = -1, last
             place[0], place[1], place[2] = begin, stop - begin, 1
-        coming, left, tries = place[0], place[1], 0
+        coming, left, tries, stopped = place[0], place[1], 0, ALL
         while left > 0 and tries < quota:
             for i in range(LANES):
+                if not stopped >> i & 1:
+                    continue
                 if leg[i] < last and block[TIME, i] >= ends[leg[i]]:
                     keep(block, i, body[i], leg, ends, rows)
                 if block[TIME, i] < end and block[STALLS, i] < STALLED and block[STEPS, i] < MOST:
@@ -136,9 +141,9 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
                 if leg[i] < last and block[TIME, i] >= ends[leg[i]]:  # its first step may have reached the first time
                     keep(block, i, body[i], leg, ends, rows)
                 coming += 1
-            going = left > 0
-            while going and tries < quota:
-                going = go_on(block, 0, end, longest, tolerance, orders, columns)
+            stopped = 0 if left > 0 else ALL
+            while stopped == 0 and tries < quota:
+                stopped = go_on(block, 0, end, longest, tolerance, orders, columns)
                 tries += 1
         place[0], place[1] = coming, left
         return left == 0
@@ -149,7 +154,8 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
 def _stepper(controlled_step: Callable[..., Any], sizes: Sizes) -> Callable[..., Any]:
     """Kernel that attempts a step in every lane, columns of `block` from `at` on.
 
-    It returns True if all of them continue: none has failed or reached its next time. The run ends at `end`.
+    It returns the lanes (`bits_of`) that do not continue: they have failed or reached their next time. The run ends at
+    `end`.
     """
     attempt_step = register_jitable(**numba_target.INNER)(attempting_steps(controlled_step, lane_space(sizes, False)))
     read, size, keep = reader(sizes), sizes.dt, _keeping_states(sizes)
@@ -174,7 +180,7 @@ def _stepper(controlled_step: Callable[..., Any], sizes: Sizes) -> Callable[...,
         store(block[LARGEST], at, largest)
         store(block[STEPS], at, steps)
         store(block[STALLS], at, stalls)
-        return all_lanes((now < until) & (stalls < STALLED) & (steps < MOST))
+        return ALL ^ bits_of((now < until) & (stalls < STALLED) & (steps < MOST))
 
     return stepped
 

@@ -294,6 +294,16 @@ def everywhere(typingctx: Any, condition: Any) -> Any:
 
 
 @intrinsic
+def bits_of(typingctx: Any, condition: Any) -> Any:
+    """An integer whose bit i tells whether the condition holds in lane i."""
+
+    def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.zext(builder.bitcast(args[0], ir.IntType(LANES)), ir.IntType(64))
+
+    return types.int64(mask), make
+
+
+@intrinsic
 def spread(typingctx: Any, x: Any) -> Any:
     """A vector of equal numbers."""
     return lanes(types.float64), lambda context, builder, sig, args: _spread(builder, args[0], _VECTOR)
