@@ -170,13 +170,9 @@ def run_lanes(script: str, cache: Path, **more: str) -> tuple[int, int, bool, np
 
 
 @pytest.mark.parametrize(
-    ("script", "programs"),
-    [
-        pytest.param(LOOP, 1, id="loop"),
-        pytest.param(CROWD, 2, id="ensemble", marks=pytest.mark.slow),  # the run, and the check of what is given
-    ],
+    "script", [pytest.param(LOOP, id="loop"), pytest.param(CROWD, id="ensemble", marks=pytest.mark.slow)]
 )
-def test_code_for_another_processor_is_not_taken_from_the_cache(script, programs, tmp_path):
+def test_code_for_another_processor_is_not_taken_from_the_cache(script, tmp_path):
     width, hits, _, here = run_lanes(script, tmp_path)
     assert (width, hits) == (LANES, 0)
     width, hits, wide, plain = run_lanes(script, tmp_path, **PLAIN)
@@ -184,7 +180,7 @@ def test_code_for_another_processor_is_not_taken_from_the_cache(script, programs
     np.testing.assert_allclose(plain, here, rtol=1e-13)
     for more, expected in (({}, here), (PLAIN, plain)):
         _, hits, _, again = run_lanes(script, tmp_path, **more)
-        assert hits == programs
+        assert hits == 1  # NumPy checks and converts so few bodies
         assert again.tobytes() == expected.tobytes()
 
 
