@@ -39,8 +39,9 @@ ALL = (1 << LANES) - 1
 QUOTA = 2000
 """Attempted steps of a vector of bodies in the first slice: a few milliseconds."""
 
-CHUNK = 4096
-"""Bodies that a thread takes at a time. Their numbers fit its cache, and their memory is used again."""
+CHUNK, FEWEST, ROOM = 4096, 16 * LANES, 1 << 22
+"""Bodies that a thread takes at a time: their numbers fit its cache, and their memory is used again. If many states are
+kept, they are fewer, with at most `ROOM` numbers; a lane has to run some of them, or it waits for others at the end."""
 
 
 def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Callable[..., Any]:
@@ -51,10 +52,11 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
     times `ends`, and returns True when all are finished. `columns` are those of the field's data.
     After `quota` attempted steps it returns False; called again with the same arrays it continues (`block`: the lanes,
     `body`: the body in each lane, `leg`: the index of its next time in `ends`, `place`: next body, bodies left, whether
-    the first steps are made; zeros at the start). The columns of ``rows[i]`` get the state at ``ends[i]``, the number
-    of steps and the largest momentum until then. If no further step succeeds, ``failed[body]`` gets the number of that
-    step, counting from 1, the column of the last row the last good state, and the rows between are NaN. The
-    tolerance is for the attitude; `loops.allowed` derives that of the momentum. `data` is overwritten.
+    the first steps are made; zeros at the start). ``place[3]`` gets the number of attempts. The columns of ``rows[i]``
+    get the state at ``ends[i]``, the number of steps and the largest momentum until then. If no further step succeeds,
+    ``failed[body]`` gets the number of that step, counting from 1, the column of the last row the last good state, and
+    the rows between are NaN. The tolerance is for the attitude; `loops.allowed` derives that of the momentum. `data` is
+    overwritten.
     """
     size, count = sizes.dt, len(sizes.states)
     states = np.array([PARAMETERS + i for i in sizes.states], dtype=np.int64)
@@ -116,14 +118,15 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
         t0: Any, ends: Any, longest: Any, tolerance: Any, orders: Any, columns: Any, data: Any, begin: int, stop: int,
         quota: int, block: Any, body: Any, leg: Any, place: Any, rows: Any, failed: Any,
     ) -> bool:  # fmt: skip
-        end, last = ends[-1], len(ends) - 1
+        end, last, tries = ends[-1], len(ends) - 1, 0
         if place[2] == 0:
             together(t0, ends, longest, tolerance, orders, columns, data, begin, stop)
+            tries = -((begin - stop) // LANES)
             for i in range(LANES):
                 block[TIME, i] = end  # no body has a lane yet
                 body[i], leg[i] = -1, last
             place[0], place[1], place[2] = begin, stop - begin, 1
-        coming, left, tries, stopped = place[0], place[1], 0, ALL
+        coming, left, stopped = place[0], place[1], ALL
         while left > 0 and tries < quota:
             for i in range(LANES):
                 if not stopped >> i & 1:
@@ -145,7 +148,7 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
             while stopped == 0 and tries < quota:
                 stopped = go_on(block, 0, end, longest, tolerance, orders, columns)
                 tries += 1
-        place[0], place[1] = coming, left
+        place[0], place[1], place[3] = coming, left, tries
         return left == 0
 
     return run
@@ -216,35 +219,42 @@ def run_on_cores(
 
 
 class _Part:
-    """The bodies from `begin` to `end`, run by one thread in chunks that fit its cache.
+    """The bodies from `begin` to `end`, run by one thread in chunks.
 
-    ``part(quota)`` makes at most `quota` attempts, and returns True if all bodies are finished.
+    ``part(quota)`` makes about `quota` attempts to step, and returns True if all bodies are finished; False means that
+    the attempts were made, so that the time of a call tells how long one takes.
     """
 
     def __init__(self, run: Any, asked: Any, given: tuple[np.ndarray, ...], found: Any, begin: int, end: int) -> None:
         self.run, self.asked, self.given, self.found = run, asked, given, found
         self.first, self.end, self.fresh = begin, end, True
-        size, width = layout.sizes(given).dt + EXTRA, LANES * (-(-min(CHUNK, end - begin) // LANES) | 1)
-        # odd: with a power of two the numbers of a body would share one set of the cache
+        size, kept, columns = layout.sizes(given).dt + EXTRA, len(asked[1]), COLUMNS + found[-2].shape[2]
+        self.chunk = min(CHUNK, max(FEWEST, ROOM // (size + kept * columns)), end - begin)
+        # an odd number of vectors: with a power of two the numbers of a body would share one set of the cache
+        width = LANES * (-(-self.chunk // LANES) | 1)
         self.data, self.block = layout.aligned((size, width)), layout.aligned((size, LANES))
-        self.rows = layout.aligned((len(asked[1]), COLUMNS + found[-2].shape[2], width))
-        self.body, self.leg, self.place = (np.zeros(n, np.int64) for n in (LANES, LANES, 3))
+        self.rows = layout.aligned((kept, columns, width))
+        self.body, self.leg, self.place = (np.zeros(n, np.int64) for n in (LANES, LANES, 4))
 
     def compile(self) -> None:
         """Compile the run."""
         self._run(0, 1)
 
     def __call__(self, quota: int) -> bool:
-        last = min(self.first + CHUNK, self.end)
-        if self.fresh:
-            layout.lay_out(self.given, layout.EVERYBODY, last, self.data, self.first, len(self.found[-1]))
-            self.place[:] = 0
-        self.fresh = self._run(last, quota)
-        if self.fresh:
-            *states, _ = self.found
-            layout.hand_all_over(self.given, layout.EVERYBODY, self.rows, self.first, last, states, len(self.found[-1]))
-            self.first = last
-        return self.first == self.end
+        total = len(self.found[-1])
+        while quota > 0:
+            last = min(self.first + self.chunk, self.end)
+            if self.fresh:
+                layout.lay_out(self.given, layout.EVERYBODY, last, self.data, self.first, total)
+                self.place[:] = 0
+            self.fresh = self._run(last, quota)
+            quota -= self.place[3]
+            if self.fresh:
+                layout.hand_all_over(self.given, layout.EVERYBODY, self.rows, self.first, last, self.found[:-1], total)
+                self.first = last
+                if last == self.end:
+                    return True
+        return False
 
     def _run(self, last: int, quota: int) -> bool:
         failed = self.found[-1][self.first : last]
