@@ -46,3 +46,20 @@ def test_damage(tmp_path, text):
     integrity.replace_attributes(path, attrs | {"events": text})
     with pytest.raises(ph.InputError, match="is damaged"):
         ph.load(path)
+
+
+@pytest.mark.parametrize("suffix", [".nc", ".zarr"])
+def test_a_file_without_states_is_not_damaged(tmp_path, suffix):
+    """A run that ends before the first of the times asked for keeps nothing."""
+
+    @ph.event(terminal=True)
+    def low(R):
+        return R[2][2] - 0.3
+
+    top, path = ph.problems.heavy_top(), tmp_path / f"none{suffix}"
+    sol = ph.solve(top, tol=1e-6, times=[1.0, 2.0], events=[low], out=path)
+    loaded = ph.load(path)
+    assert loaded.t.shape == sol.t.shape == (0,)
+    assert loaded.quaternion.shape == (0, 4)
+    with pytest.raises(ph.InputError, match="no states"):
+        sol.drift()

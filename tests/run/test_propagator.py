@@ -338,3 +338,17 @@ def test_threads_share_a_propagator():
     for thread in threads:
         thread.join()
     assert got == expected
+
+
+@ph.torque
+def dead_band(omega, k):
+    return (-k * ph.where(abs(omega[0]) > 0.1, omega[0], 0.0), 0.05, -k * omega[2])
+
+
+@pytest.mark.parametrize("tolerance", [{"step_tol": 1e-5}, {"tol": 1e-5}])
+def test_jumps_are_located_as_by_solve(tolerance):
+    """With `step_tol` a propagator crossed them in short steps, with another method."""
+    problem = ph.Problem(ph.Body([1.0, 2.0, 2.5]), dead_band(0.7), momentum=[-1.5, 0.6, 0.7])
+    end, sol = ph.propagator(problem, **tolerance)(t_end=5.0), ph.solve(problem, **tolerance, t_end=5.0)
+    assert (end.quaternion, end.momentum) == (tuple(sol.quaternion[-1]), tuple(sol.momentum[-1]))
+    assert end.method == sol.method

@@ -115,3 +115,8 @@ def test_slow_torques_and_polynomials_cost_nothing():
 def test_bounds_are_part_of_the_legs():
     assert [leg.end for leg in legs(fields.gravity(1.0), stops=[0.75, 0.25, 0.25, 1.0])] == [0.25, 0.75, 1.0]
     assert {leg.longest for leg in legs(drive(1.0), stops=[0.3], max_step=1e-3)} == {1e-3}
+
+
+def test_a_longest_step_that_never_ends_is_refused():
+    with pytest.raises(ph.InputError, match=r"max_step = 1e-300 needs more than 2e\+07 steps"):
+        ph.solve(ph.problems.heavy_top(), tol=1e-6, t_end=1.0, max_step=1e-300)

@@ -346,3 +346,16 @@ def test_copies_do_not_follow_changes():
     assert short == ((1.0, 2.0), (3.0, 4.0))
     assert isinstance(long, np.ndarray)
     assert frozen([1, "a"]) == [1, "a"]
+
+
+def test_runs_of_many_bodies_to_a_tolerance_name_what_they_need():
+    @ph.torque
+    def brake(t, R, omega):
+        total = 0.0
+        for x in omega:
+            if x > 0:
+                total += x
+        return -0.01 * total, 0.0, 0.0
+
+    with pytest.raises(ph.InputError, match="step_tol needs a formula as the torque"):
+        ph.ensemble([1.0, 2.0, 2.5], None, np.ones((3, 3)), field=brake(), step_tol=1e-6, t_end=1.0)

@@ -389,6 +389,8 @@ class Trajectory:
         return self._changes(None)
 
     def _changes(self, directions: Any) -> dict[str, float]:
+        if not len(self):
+            raise InputError("the trajectory has no states: its run ended before the first of the times asked for")
         if self.mp is None:
             parts = ((part.energy, part.spatial_momentum, part.momentum) for part in self.parts())
             found = observables.largest_changes(parts, directions=directions)

@@ -15,6 +15,7 @@ from ..kernels.so3 import norm
 from ..methods.adaptive.controller import first_angle
 from ..methods.families.jacobi import jacobi
 from ..numbers import floats
+from ..physics.fields.sides import conditions_of
 from ..physics.problem import Problem
 from ..physics.units import NO_UNITS, Units, rescaled
 from .adaptive import larger, rounding
@@ -156,6 +157,7 @@ class Direction:
         self.spare: list[Buffers] = []
         self._take(problem)
         self.kinds = None if problem.field is None else formula(self.problem)
+        self.locates = problem.field is not None and bool(conditions_of(problem.field))
         self.end = self._runner()
 
     def in_problem(self, problem: Problem) -> Direction:
@@ -202,7 +204,9 @@ class Direction:
         return end
 
     def _stepped(self, y: Any, m: Any, t: float, end: float, turn: float) -> Found | None:
-        """Run with an error of each step."""
+        """Run with an error of each step; None also if jumps of the field have to be located."""
+        if self.locates:
+            return None
         loop, buffers = self.loop(self.kind(y, t, end, turn), self.wish.tol), self._buffers()
         advance, _, order, angle, tol, _, label = loop
         times, _, rows = buffers

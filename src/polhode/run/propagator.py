@@ -341,7 +341,8 @@ def propagator(problem: Problem, *, tol: float | None = None, step_tol: float | 
     if tol is None and step_tol is None:
         raise InputError("give tol (the error at the end) or step_tol (the error of each step)")
     if problem.field is not None and problem.field.opaque:
-        check_compiled(problem, "tol", "use ph.stepper, or ph.solve with a method and dt")
+        name = "tol" if step_tol is None else "step_tol"
+        check_compiled(problem, name, "use ph.stepper, or ph.solve with a method and dt")
     if problem.field is not None and problem.field.states:
         raise without_states(problem.field)
     check_noise(None, problem)

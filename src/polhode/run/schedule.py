@@ -306,6 +306,10 @@ def _scale(sizes: Sizes, seen: np.ndarray, span: float) -> float:
 # --- user arguments ---------------------------------------------------------------------------------
 
 
+MOST_BOUNDED = 20_000_000
+"""Most steps that `max_step` may cause."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Bounds:
     """The user's bounds on the steps of a run to a tolerance: times at which steps end, and the longest step."""
@@ -317,6 +321,8 @@ class Bounds:
     def of(cls, t0: float, end: float, stops: Any = None, max_step: Any = None) -> Bounds:
         """Validate the arguments; sort the stops and remove duplicates."""
         longest = math.inf if max_step is None else positive("max_step", max_step)
+        if abs(end - t0) > MOST_BOUNDED * longest:
+            raise InputError(f"max_step = {longest:g} needs more than {MOST_BOUNDED:g} steps; give a longer one")
         if stops is None:
             return NO_BOUNDS if longest == math.inf else cls((), longest)
         expected = "stops must be times, such as [3.0, 4.5], at which steps shall end"

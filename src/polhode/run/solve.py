@@ -154,7 +154,7 @@ def solve(
     if tol is not None or step_tol is not None:
         check_noise(None, problem)
         if problem.field is not None and problem.field.opaque:
-            check_compiled(problem, "tol", "give a method and dt")
+            check_compiled(problem, "tol" if step_tol is None else "step_tol", "give a method and dt")
         _refuse_with_tol(dt, steps)
         wish, kept = read_wish(method, tol, step_tol, digits), Kept.of(every, times, max_turn)
         wish.times = None if wanted else kept.times

@@ -132,3 +132,22 @@ def test_a_long_array_is_not_made_a_list_to_be_refused(monkeypatch):
 def test_too_many_parameters_are_refused_with_their_number():
     with pytest.raises(ph.InputError, match=rf"at most {MOST_PARAMETERS} numbers; loose has {MOST_PARAMETERS + 1};"):
         made(1, loose, {"push": np.ones((1, MOST_PARAMETERS + 1))})
+
+
+@ph.potential
+def weight(R, mgl):
+    return mgl * R[2][2]
+
+
+def test_a_wrong_number_of_values_is_named():
+    with pytest.raises(ph.InputError, match=r"mgl of shape \(3,\) has no row for each of 17 bodies"):
+        ph.ensemble(
+            np.ones((17, 3)), None, np.ones((17, 3)), field=weight, params={"mgl": np.ones(3)}, tol=1e-6, t_end=1.0
+        )
+
+
+def test_no_bodies_are_refused_with_parameters_too():
+    with pytest.raises(ph.InputError, match=r"got shape \(0, 3\)"):
+        ph.ensemble(
+            np.ones((0, 3)), None, np.ones((0, 3)), field=weight, params={"mgl": np.ones(0)}, tol=1e-6, t_end=1.0
+        )

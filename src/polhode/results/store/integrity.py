@@ -84,8 +84,8 @@ def checksums_of(attrs: Mapping[str, Any]) -> dict[str, int] | None:
 
 
 def check(name: str, found: int, sums: Mapping[str, int] | None) -> None:
-    """Compare the checksum of a variable that was read with the one in the file."""
-    if sums is not None and sums.get(name) != found:
+    """Compare the checksum of a variable that was read with the one in the file; without rows there is none."""
+    if sums is not None and sums.get(name, 0) != found:
         raise Damage(f"{name} does not have the checksum it was written with")
 
 

@@ -368,9 +368,12 @@ def to_tolerance(
             "the processor; remove the argument device, or give a method, dt and steps"
         )
     if not (free or by_itself or is_smooth(batch.field) or _can_use_pair(batch.field)):
-        raise InputError(
-            f"{name} needs a field without branches (where, abs, comparisons); give a method, dt and steps"
+        what = (
+            "a formula as the torque"
+            if batch.field and batch.field.opaque
+            else "a field without branches (where, abs, comparisons)"
         )
+        raise InputError(f"{name} needs {what} for many bodies; give a method, dt and steps")
     if batch.field is None:
         chosen = jacobi
     else:

@@ -69,7 +69,7 @@ def from_arrays(
 ) -> BodyBatch:  # fmt: skip
     """Check the arguments of `ensemble` and return the batch, in memory of a kind."""
     only = next(iter(params.values())) if len(params) == 1 else None
-    values = only.reshape(len(only), -1) if isinstance(only, np.ndarray) and only.ndim else None
+    values = only.reshape(len(only), -1) if isinstance(only, np.ndarray) and only.size and only.ndim else None
     arrays = {"moments": bodies, "attitudes": attitudes, start.name: start.value, "params": values}
     memory.copy_in_advance((PLAIN, UNIT), arrays)
     inertia = inertia_of(bodies, memory)
@@ -206,6 +206,12 @@ def _bound_to(
             f"the field with a value of the right shape first: {_binding(template)}"
         )
     if faults:
+        other = [name for name, array in given.items() if array.ndim and len(array) not in (1, number)]
+        if other:
+            shape = given[other[0]].shape
+            raise InputError(
+                f"parameter {other[0]} of shape {shape} has no row for each of {number} bodies; {faults[0]}"
+            )
         raise faults[0]
     lengths = ", ".join(f"{name} {array.shape}" for name, array in given.items())
     raise InputError(f"the number of bodies must be the same everywhere (or 1, for all); got params {lengths}")
