@@ -134,3 +134,17 @@ def test_which_fields_are_held():
     assert conditions_of(equal()) == []
     held = pickle.loads(pickle.dumps(SidedField(relay(0.3))))
     assert held.parameters == (0.3, 0.0, 0.0, 0.0)
+
+
+def test_a_tolerance_near_round_off_costs_no_more_steps():
+    """Pairs cannot reach it either; millions of their steps were tried, and another result taken that was no better."""
+
+    @ph.torque
+    def band(omega, k):
+        return (-k * ph.where(abs(omega[0]) > 0.1, omega[0], 0.0), 0.05, -k * omega[2])
+
+    problem = ph.Problem(ph.Body([1.0, 2.0, 2.5]), band(0.3), momentum=[-3.53, -5.61, 2.76])
+    with pytest.warns(ph.errors.ResultWarning, match=r"more than tol=5e-15"):
+        sol = ph.solve(problem, tol=5e-15, t_end=-10.0)
+    assert len(sol) < 1000
+    assert 5e-15 < sol.error_estimate < 1e-12

@@ -255,10 +255,15 @@ def _with_best_method(legs: Schedule, wish: Wish, t_end: float) -> Solution:
     for kind in wish.kinds(legs):
         made = _adaptively(legs, kind, wish, functools.partial(_why, legs.problem, kind, kept, tuple(found)))
         found.append(made)
-        error = made.error or 0.0
-        if made.path.finished and (error <= wish.tol or (error < math.inf and wish.is_too_fine_for_pairs)):
+        if _is_enough(made, wish):
             return made
     return min(found, key=lambda x: (not x.path.finished, x.error or 0.0))
+
+
+def _is_enough(made: Solution, wish: Wish) -> bool:
+    """Return whether no other kind of step need be tried: the error is small enough, or round-off in that of others."""
+    error = made.error or 0.0
+    return made.path.finished and (error <= wish.tol or (error < math.inf and wish.is_too_fine_for_pairs))
 
 
 def _with_located_jumps(legs: Schedule, wish: Wish) -> Solution | None:
@@ -268,7 +273,7 @@ def _with_located_jumps(legs: Schedule, wish: Wish) -> Solution | None:
         return None
     for kind in ranked(wish.step, wish.finer, inner):
         found = _adaptively(inner, kind, wish, lambda: LOCATED, LocatedRun)
-        if found.path.finished and (found.error or 0.0) <= wish.tol:
+        if _is_enough(found, wish):
             return found
     return None
 
