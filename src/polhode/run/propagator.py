@@ -340,12 +340,11 @@ def propagator(problem: Problem, *, tol: float | None = None, step_tol: float | 
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
     if tol is None and step_tol is None:
         raise InputError("give tol (the error at the end) or step_tol (the error of each step)")
+    wish = read_wish(None, tol, step_tol)
     if problem.field is not None and problem.field.opaque:
-        name = "tol" if step_tol is None else "step_tol"
-        check_compiled(problem, name, "use ph.stepper, or ph.solve with a method and dt")
+        check_compiled(problem, wish.name, "use ph.stepper, or ph.solve with a method and dt")
     if problem.field is not None and problem.field.states:
         raise without_states(problem.field)
     check_noise(None, problem)
-    wish = read_wish(None, tol, step_tol)
     check_tolerance(wish)
     return Propagator(problem, wish)

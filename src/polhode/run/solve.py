@@ -153,10 +153,10 @@ def solve(
         law = sampled_control.run_spec(problem, *asked, out if resume else None)
     if tol is not None or step_tol is not None:
         check_noise(None, problem)
-        if problem.field is not None and problem.field.opaque:
-            check_compiled(problem, "tol" if step_tol is None else "step_tol", "give a method and dt")
         _refuse_with_tol(dt, steps)
         wish, kept = read_wish(method, tol, step_tol, digits), Kept.of(every, times, max_turn)
+        if problem.field is not None and problem.field.opaque:
+            check_compiled(problem, wish.name, "give a method and dt")
         wish.times = None if wanted else kept.times
         end = end_time(problem, kept.end(t_end), backward=True)
         kept.check(problem.t0, end)

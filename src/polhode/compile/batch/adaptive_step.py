@@ -76,10 +76,11 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
 
     def passed(block: Any, lane: int, b: int, leg: Any, ends: Any, rows: Any) -> None:
         """Keep the state of a lane that has reached a time before the last."""
-        if b >= 0:
-            write(block, lane, rows[leg[lane]], b)
-        leg[lane] += 1
-        block[NEXT, lane] = ends[leg[lane]]
+        if leg[lane] < len(ends) - 1 and block[TIME, lane] >= ends[leg[lane]]:
+            if b >= 0:
+                write(block, lane, rows[leg[lane]], b)
+            leg[lane] += 1
+            block[NEXT, lane] = ends[leg[lane]]
 
     keep = layout.borrowing(passed)
 
@@ -118,21 +119,20 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
         t0: Any, ends: Any, longest: Any, tolerance: Any, orders: Any, columns: Any, data: Any, begin: int, stop: int,
         quota: int, block: Any, body: Any, leg: Any, place: Any, rows: Any, failed: Any,
     ) -> bool:  # fmt: skip
-        end, last, tries = ends[-1], len(ends) - 1, 0
+        end, tries = ends[-1], 0
         if place[2] == 0:
             together(t0, ends, longest, tolerance, orders, columns, data, begin, stop)
             tries = -((begin - stop) // LANES)
             for i in range(LANES):
                 block[TIME, i] = end  # no body has a lane yet
-                body[i], leg[i] = -1, last
+                body[i], leg[i] = -1, len(ends) - 1
             place[0], place[1], place[2] = begin, stop - begin, 1
         coming, left, stopped = place[0], place[1], ALL
         while left > 0 and tries < quota:
             for i in range(LANES):
                 if not stopped >> i & 1:
                     continue
-                if leg[i] < last and block[TIME, i] >= ends[leg[i]]:
-                    keep(block, i, body[i], leg, ends, rows)
+                keep(block, i, body[i], leg, ends, rows)
                 if block[TIME, i] < end and block[STALLS, i] < STALLED and block[STEPS, i] < MOST:
                     continue
                 b = body[i]
@@ -141,8 +141,7 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
                     left -= 1
                 seat(block, i, data, min(coming, stop - 1), leg)
                 body[i] = coming if coming < stop else -1  # a lane without a body repeats the last one
-                if leg[i] < last and block[TIME, i] >= ends[leg[i]]:  # its first step may have reached the first time
-                    keep(block, i, body[i], leg, ends, rows)
+                keep(block, i, body[i], leg, ends, rows)  # its first step may have reached the first time
                 coming += 1
             stopped = 0 if left > 0 else ALL
             while stopped == 0 and tries < quota:
