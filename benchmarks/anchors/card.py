@@ -84,7 +84,7 @@ def _launcher(task: Any, count: int) -> tuple[Callable[[], None], Any]:
     given, order = task.given()
     size = layout.sizes(given)
     steps = lane_steps(task.model, task.method, task.tolerance)
-    run = MADE(("cuda, adaptive", False, size, *steps.key), lambda: cuda_adaptive.loop(steps.make()[-1], size, False))
+    run = MADE(("cuda, adaptive", False, size, *steps.key), lambda: cuda_adaptive.loop(steps.make(), size, False))
     data = np.empty((size.rows, layout.padded(count)))
     layout.lay_out(given, order, count, data)
     sent, rows = cuda.to_device(data), cuda.device_array((1, COLUMNS + BEHIND, layout.padded(count)))
@@ -92,6 +92,6 @@ def _launcher(task: Any, count: int) -> tuple[Callable[[], None], Any]:
     times = (task.t0, task.t0 + float(task.batch.dt[0]), float(task.longest[0]))
 
     def launch() -> None:
-        cuda_adaptive.launch(run, times, task.tolerance, steps.setting, 0, count, sent, rows, failed, tickets)
+        cuda_adaptive.launch(run, times, task.tolerance, steps.angle, 0, count, sent, rows, failed, tickets)
 
     return launch, rows

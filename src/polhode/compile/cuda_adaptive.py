@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from ..kernels.loops import COLUMNS, ROTATION, STALLED, allowed, attempting_steps, with_states
-from ..methods.adaptive.controller import first_step
+from ..kernels.loops import COLUMNS, ROTATION, STALLED, allowed, attempting_steps, first_step, with_states
 from . import cuda as fixed
 from . import numba_target
 from .batch.adaptive_step import BEHIND, MOST

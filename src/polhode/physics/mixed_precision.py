@@ -14,7 +14,7 @@ from ..taylor.karatsuba import PairedWriter
 from .taylor_steps import MOST, Expanded, _larger, controlled_taylor_step, rough_reach, terms_of
 
 NEAR = 2.0
-"""Largest ratio of two consecutive step lengths for which the unit of time of the series still suits the step."""
+"""Largest ratio of a step to its proposal for which the unit of time of the series still suits the step."""
 
 LEAST = 2.0**-40
 """Smallest first coefficient of a float32 series: above it no product of two coefficients underflows."""
@@ -43,14 +43,12 @@ def sums_in_mixed_precision(rows: tuple[int, ...], stride: int) -> Callable[...,
     return sums
 
 
-def controlled_steps_in_mixed_precision(
-    expanded: Expanded, number: Callable[[Any], Any]
-) -> tuple[Callable[..., Any], ...]:
-    """`controlled_taylor_step` as two kernels: the first step in double precision, later ones in mixed precision.
+def controlled_step_in_mixed_precision(expanded: Expanded, number: Callable[[Any], Any]) -> Callable[..., Any]:
+    """`controlled_taylor_step` in mixed precision.
 
     orders = (last, first, radius): coefficients above `first` are float32, those of `first` are computed in both
-    precisions, and the unit of time is `radius` times the proposed (previous) step: about the radius of convergence.
-    Products are summed in pairs. If the step length changed by more than a factor of two, if the two precisions
+    precisions, and the unit of time is `radius` times the proposed step: about the radius of convergence. Products are
+    summed in pairs. If the step is more than twice as long as proposed or less than half as long, if the two precisions
     disagree visibly, or if float32 overflowed, the step is recomputed in double precision.
     """
     expansion = expanded.series(MOST, PairedWriter)
@@ -88,8 +86,4 @@ def controlled_steps_in_mixed_precision(
         h = where(fine, h, step)
         return chosen(fine, new, other), h, where(fine, long, long_step), h == h
 
-    @kernel
-    def begin(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, orders: Any) -> Any:
-        return usual(t, y, proposal, left, system, tolerance, orders[0])
-
-    return begin, controlled_step
+    return controlled_step

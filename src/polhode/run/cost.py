@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from typing import Any
 
+from ..kernels.loops import first_step
 from ..kernels.state import with_memory
 from ..methods import Method
 from ..numbers import floats
@@ -120,13 +121,14 @@ def cost_to_tolerance(problem: Problem, tolerance: float) -> Cost:
     """Count the operations in one step of an ensemble to a tolerance (the second), both precisions together."""
     assert problem.field is not None
     steps = lane_steps(problem, adaptive_method(problem.field, tolerance), tolerance)
-    begin, controlled_step = steps.make()
+    controlled_step = steps.make()
     limits = (tolerance, tolerance * math.hypot(*problem.momentum))
     y, system = _counting_too(problem.kernel_data(floats.number))
     t, left = Counted(problem.t0), Counted(math.inf)
-    y, h, proposal, _ = begin(t, y, Counted(0.0), left, system, limits, steps.setting)
+    proposal = first_step(steps.angle, left, y[1], system)
+    y, h, proposal, _ = controlled_step(t, y, proposal, left, system, limits, steps.orders)
     TALLY.clear()
-    controlled_step(t + h, y, proposal, left, system, limits, steps.setting)
+    controlled_step(t + h, y, proposal, left, system, limits, steps.orders)
     return _tallied()
 
 

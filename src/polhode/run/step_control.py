@@ -33,7 +33,7 @@ from ..numbers.primitives import FUNCTIONS
 from ..physics.fields import Field
 from ..physics.fields.states import places
 from ..physics.fields.trace import once_for_formula
-from ..physics.mixed_precision import controlled_steps_in_mixed_precision
+from ..physics.mixed_precision import controlled_step_in_mixed_precision
 from ..physics.problem import Problem
 from ..physics.taylor_steps import MOST, Expanded, body, favouring_series, motion_series, packed_taylor_step
 from ..symbolic.expression import COMPARISONS, Expr, ordered, symbol
@@ -228,7 +228,7 @@ def mixed_taylor(problem: Problem) -> AdaptiveStep:
     return dataclasses.replace(
         in_doubles,
         name=f"{in_doubles.name}, mixed",
-        make=lambda: controlled_steps_in_mixed_precision(body(field, has_principal_rotation), floats.number),
+        make=lambda: controlled_step_in_mixed_precision(body(field, has_principal_rotation), floats.number),
     )
 
 
@@ -240,7 +240,7 @@ This assumes a geometric decay of the terms. They decay later, but by measuremen
 
 
 def mixed_orders(tolerance: float, order: int) -> tuple[int, int, float]:
-    """Return orders for `controlled_steps_in_mixed_precision` if terms decay geometrically from 1 to the tolerance.
+    """Return orders for `controlled_step_in_mixed_precision` if terms decay geometrically from 1 to the tolerance.
 
     They are the last order, the order above which coefficients may be in single precision, and the radius of
     convergence in steps.

@@ -9,8 +9,8 @@ from scipy.spatial.transform import Rotation
 import polhode as ph
 from polhode.compile.simd.vector_types import LANES
 from polhode.numbers.floats import number
-from polhode.physics.mixed_precision import controlled_steps_in_mixed_precision
-from polhode.physics.taylor_steps import body
+from polhode.physics.mixed_precision import controlled_step_in_mixed_precision
+from polhode.physics.taylor_steps import body, controlled_taylor_step
 from polhode.run import step_control
 from polhode.run.adaptive import Run
 from polhode.run.ensemble import api, task
@@ -158,10 +158,10 @@ def test_a_step_much_longer_or_shorter_than_the_one_before_is_made_in_the_usual_
     moments, q, m, mgl = tops(1)
     problem = ph.Problem(ph.Body(moments[0]), weight(mgl=mgl[0]), attitude=q[0], momentum=m[0])
     y, system = problem.kernel_data(number)
-    begin, controlled_step = controlled_steps_in_mixed_precision(body(problem.field, False), number)
-    given = END, system, (1e-9, 1e-9), mixed_orders(1e-9, taylor_order(1e-9))
-    usual, h, _, _ = begin(0.0, y, 0.0, *given)
-    found, step, _, _ = controlled_step(0.0, y, proposal * h, *given)
+    order, given = taylor_order(1e-9), (END, system, (1e-9, 1e-9))
+    usual, h, _, _ = controlled_taylor_step(body(problem.field, False), number)(0.0, y, 0.0, *given, order)
+    mixed = controlled_step_in_mixed_precision(body(problem.field, False), number)
+    found, step, _, _ = mixed(0.0, y, proposal * h, *given, mixed_orders(1e-9, order))
     assert (found == usual) != suits
     assert step == pytest.approx(h, rel=1e-13)
     np.testing.assert_allclose(np.concatenate(found), np.concatenate(usual), rtol=0, atol=1e-13)

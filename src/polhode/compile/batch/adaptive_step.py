@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from ...kernels.loops import COLUMNS, STALLED, allowed, attempting_steps
+from ...kernels.loops import COLUMNS, STALLED, allowed, attempting_steps, first_step
 from ...numbers.primitives import where
 from .. import numba_target
 from ..simd.vector_types import LANES, bits_of, load, store
@@ -44,15 +44,16 @@ CHUNK, FEWEST, ROOM = 4096, 16 * LANES, 1 << 22
 kept, they are fewer, with at most `ROOM` numbers; a lane has to run some of them, or it waits for others at the end."""
 
 
-def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Callable[..., Any]:
-    """The run, to be compiled; one controlled step for the first step of a body, another for the later ones.
+def loop(controlled_step: Callable[..., Any], sizes: Sizes) -> Callable[..., Any]:
+    """The run with a controlled step, to be compiled.
 
-    ``run(t0, ends, longest, tolerance, orders, columns, data, begin, stop, quota, block, body, leg, place, rows,
+    ``run(t0, ends, longest, tolerance, angle, orders, columns, data, begin, stop, quota, block, body, leg, place, rows,
     failed)`` integrates the bodies from `begin` (a multiple of LANES) to `stop`, columns of `data`, to the last of the
-    times `ends`, and returns True when all are finished. `columns` are those of the field's data.
+    times `ends`, and returns True when all are finished. `angle` is that of the first step, a guess. `columns` are
+    those of the field's data.
     After `quota` attempted steps it returns False; called again with the same arrays it continues (`block`: the lanes,
     `body`: the body in each lane, `leg`: the index of its next time in `ends`, `place`: next body, bodies left, whether
-    the first steps are made; zeros at the start). ``place[3]`` gets the number of attempts. The columns of ``rows[i]``
+    first steps are guessed; zeros at the start). ``place[3]`` gets the number of attempts. The columns of ``rows[i]``
     get the state at ``ends[i]``, the number of steps and the largest momentum until then. If no further step succeeds,
     ``failed[body]`` gets the number of that step, counting from 1, the column of the last row the last good state, and
     the rows between are NaN. The tolerance is for the attitude; `loops.allowed` derives that of the momentum. `data` is
@@ -61,7 +62,8 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
     size, count = sizes.dt, len(sizes.states)
     states = np.array([PARAMETERS + i for i in sizes.states], dtype=np.int64)
     TIME, _, LARGEST, STEPS, STALLS, NEXT = range(size, size + EXTRA)
-    begin_with, go_on = (layout.borrowing(_stepper(controlled_step, sizes)) for controlled_step in controlled_steps)
+    go_on = layout.borrowing(_stepper(controlled_step, sizes))
+    guess = layout.borrowing(_guessing(sizes))
 
     def written(block: Any, lane: int, row: Any, b: int) -> None:
         """Write the state of a lane to the column of its body."""
@@ -103,26 +105,25 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
 
     seat = layout.borrowing(seated)
 
-    def first_steps(t0: Any, ends: Any, longest: Any, tolerance: Any, orders: Any, columns: Any, data: Any, begin: int,
-                    stop: int) -> None:  # fmt: skip
-        """All bodies make their first step together, because its kernel may differ."""
+    def begun(t0: Any, ends: Any, longest: Any, angle: Any, columns: Any, data: Any, begin: int, stop: int) -> None:
+        """Set the extra numbers of all bodies, and guess their first steps."""
+        span = min(ends[0] - t0, longest)
         for first in range(begin, stop, LANES):
             for i in range(first, first + LANES):
                 for j in range(size, size + EXTRA):
                     data[j, i] = 0.0
                 data[TIME, i], data[NEXT, i] = t0, ends[0]
-            begin_with(data, first, ends[-1], longest, tolerance, orders, columns)
+            guess(data, first, angle, span, columns)
 
-    together = layout.borrowing(first_steps)
+    start = layout.borrowing(begun)
 
     def run(
-        t0: Any, ends: Any, longest: Any, tolerance: Any, orders: Any, columns: Any, data: Any, begin: int, stop: int,
-        quota: int, block: Any, body: Any, leg: Any, place: Any, rows: Any, failed: Any,
+        t0: Any, ends: Any, longest: Any, tolerance: Any, angle: Any, orders: Any, columns: Any, data: Any, begin: int,
+        stop: int, quota: int, block: Any, body: Any, leg: Any, place: Any, rows: Any, failed: Any,
     ) -> bool:  # fmt: skip
         end, tries = ends[-1], 0
         if place[2] == 0:
-            together(t0, ends, longest, tolerance, orders, columns, data, begin, stop)
-            tries = -((begin - stop) // LANES)
+            start(t0, ends, longest, angle, columns, data, begin, stop)
             for i in range(LANES):
                 block[TIME, i] = end  # no body has a lane yet
                 body[i], leg[i] = -1, len(ends) - 1
@@ -141,7 +142,6 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
                     left -= 1
                 seat(block, i, data, min(coming, stop - 1), leg)
                 body[i] = coming if coming < stop else -1  # a lane without a body repeats the last one
-                keep(block, i, body[i], leg, ends, rows)  # its first step may have reached the first time
                 coming += 1
             stopped = 0 if left > 0 else ALL
             while stopped == 0 and tries < quota:
@@ -151,6 +151,17 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
         return left == 0
 
     return run
+
+
+def _guessing(sizes: Sizes) -> Callable[..., Any]:
+    """Kernel that proposes the first step in every lane, columns of `data` from `at` on."""
+    read, PROPOSAL = reader(sizes), sizes.dt + 1
+
+    def guessed(data: Any, at: int, angle: Any, span: Any, columns: Any) -> None:
+        y, system = read(data, at, columns)
+        store(data[PROPOSAL], at, first_step(angle, span, y[1], system))
+
+    return guessed
 
 
 def _stepper(controlled_step: Callable[..., Any], sizes: Sizes) -> Callable[..., Any]:
@@ -200,15 +211,15 @@ def _keeping_states(sizes: Sizes) -> Callable[..., Any]:
 
 
 def run_on_cores(
-    run: Any, times: tuple[float, Any, float], tolerance: float, orders: Any, given: tuple[np.ndarray, ...],
-    found: Any, threads: int | None = None,
+    run: Any, times: tuple[float, Any, float], tolerance: float, setting: tuple[float, Any],
+    given: tuple[np.ndarray, ...], found: Any, threads: int | None = None,
 ) -> None:  # fmt: skip
     """Run all bodies on all cores; `times` are the start, the kept times, and the longest step.
 
-    `found` are the result arrays.
+    `setting` are the angle of the first step and the orders of the steps, `found` the result arrays.
     """
     ends = np.atleast_1d(times[1]).astype(float)
-    asked = times[0], ends, times[2], tolerance, orders, given[COLUMNS_OF_DATA:]
+    asked = times[0], ends, times[2], tolerance, *setting, given[COLUMNS_OF_DATA:]
     _Part(run, asked, given, found, 0, 0).compile()  # once, before the threads start
 
     def work(begin: int, end: int) -> Iterator[None]:

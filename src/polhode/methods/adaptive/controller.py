@@ -17,7 +17,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from ...kernels.loops import Step, first_step, fitted
+from ...kernels.loops import Step, fitted
 from ...numbers.dispatch import kernel
 from ...numbers.exact import converted
 from ...numbers.primitives import all_lanes, rough_exp2, rough_log2, to_float32, to_float64, where
@@ -109,27 +109,3 @@ FIRST_STEP = 2.0
 def first_angle(order: int, tolerance: float) -> float:
     """Return the angle through which a body turns in its first step, as a guess."""
     return float(FIRST_STEP * tolerance ** (1 / order))
-
-
-def controlled_steps(
-    method: Method,
-    number: Callable[[Any], Any],
-    torque: Callable[..., Any],
-    changed: Callable[[Step], Step] | None = None,
-) -> tuple[Step, Step]:
-    """Build the controlled steps of a method that estimates its errors: of the first step of a body, and of the others.
-
-    `changed` may change the kernel of the estimated step.
-    """
-    step = controlled_step_from_estimate(method, number, torque, changed)
-    return beginning(step), step
-
-
-def beginning(controlled_step: Step) -> Step:
-    """Build the controlled step of a body that has no proposal yet; the last argument is its `first_angle`."""
-
-    @kernel
-    def begin(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, angle: Any) -> Any:
-        return controlled_step(t, y, first_step(angle, left, y[1], system), left, system, tolerance, angle)
-
-    return begin

@@ -1,7 +1,6 @@
-"""Adaptive steps of many bodies: the kernels of a kind of step for lanes and threads, and the choice among the kinds.
+"""Adaptive steps of many bodies: the kernel of a kind of step for lanes and threads, and the choice among the kinds.
 
-A body begins with one kernel and goes on with another: mixed-precision Taylor steps have no previous step at first, and
-a pair needs a guess for its first step.
+A step is proposed by the one before. The first one is a guess, the time to turn by an angle.
 
 The work is the number of steps times the cost of one. Both are measured in lanes (`validation/lane_steps.py`): for
 heavy tops, tops in a quadratic potential, a driven top, and a torque with functions and quotients.
@@ -19,7 +18,7 @@ import numpy as np
 from ..._memo import MADE
 from ...methods import Method
 from ...methods.adaptive.components import Pair
-from ...methods.adaptive.controller import beginning, controlled_steps, first_angle
+from ...methods.adaptive.controller import controlled_step_from_estimate, first_angle
 from ...methods.adaptive.enright_verner76 import PAIR as LOW
 from ...methods.adaptive.enright_verner76 import enright_verner76
 from ...methods.adaptive.verner87 import PAIR as HIGH
@@ -28,7 +27,7 @@ from ...methods.families.taylor import taylor
 from ...numbers import floats
 from ...physics.fields import Field
 from ...physics.fields.variation import VariationField
-from ...physics.mixed_precision import controlled_steps_in_mixed_precision
+from ...physics.mixed_precision import controlled_step_in_mixed_precision
 from ...physics.problem import Problem
 from ...physics.taylor_steps import motion_series
 from ...physics.varied_steps import COARSE, growing_variation
@@ -38,54 +37,64 @@ from .. import with_states
 from ..integrator import structure, torque_kernel
 from ..step_control import MANY_SERIES, has_series, mixed_orders, mixed_taylor, taylor_order, torque_flops
 
+FIRST_RADIUS = 4.8
+"""Guess of the radius of convergence of the series at the start of a run, as an angle.
+
+Heavy tops have medians of 4.2 to 5.4 with errors of 1e-3 to 1e-12; 99.8 % of them have 0.5 to 1.6 times their median.
+"""
+
 
 @dataclasses.dataclass(frozen=True)
 class LaneSteps:
     """A kind of adaptive step for many bodies."""
 
     key: tuple[Hashable, ...]
-    """What the kernels are built from."""
-    make: Callable[[], tuple[Callable[..., Any], ...]]
-    """Controlled steps (`kernels.loops.attempting_steps`): of the first step of a body, and of the later ones."""
-    setting: Any
-    """Their last argument."""
+    """What the kernel is built from."""
+    make: Callable[[], Callable[..., Any]]
+    """Makes the kernel, a controlled step (`kernels.loops.attempting_steps`)."""
+    angle: float
+    """Angle through which a body turns in its first step, as a guess."""
+    orders: Any
+    """Last argument of the kernel: the orders of Taylor steps."""
 
 
 def lane_steps(problem: Problem, method: Method, tolerance: float) -> LaneSteps:
-    """Return the kernels of a method for a tolerance of one step."""
+    """Return the kernel of a method for a tolerance of one step."""
     if method.estimated is None and isinstance(problem.field, VariationField):
         return _varied_taylor(problem, problem.field, tolerance, int(method.order))
 
     if method.estimated is None:
         series = mixed_taylor(problem)
-        return LaneSteps((series.name, *series.structure), series.make, mixed_orders(tolerance, int(method.order)))
+        return _in_mixed_precision((series.name, *series.structure), series.make, tolerance, int(method.order))
 
     if with_states.has_states(problem):
         kind = with_states.adaptive_step(problem)
+        return LaneSteps((kind.name, *kind.structure), kind.make, first_angle(int(method.order), tolerance), 0)
 
-        def with_them() -> tuple[Callable[..., Any], ...]:
-            step = kind.make()
-            return beginning(step), step
-
-        return LaneSteps((kind.name, *kind.structure), with_them, first_angle(int(method.order), tolerance))
-
-    def make() -> tuple[Callable[..., Any], ...]:
-        return controlled_steps(method, floats.number, torque_kernel(problem, floats.number, method))
+    def make() -> Callable[..., Any]:
+        return controlled_step_from_estimate(method, floats.number, torque_kernel(problem, floats.number, method))
 
     angle = first_angle(int(method.order), tolerance)
-    return LaneSteps((method.name, *structure(problem, method)), make, angle)
+    return LaneSteps((method.name, *structure(problem, method)), make, angle, 0)
 
 
 def _varied_taylor(problem: Problem, field: VariationField, tolerance: float, order: int) -> LaneSteps:
     """Return Taylor steps of a body with a variation beside it."""
     nodes = LOW_RULE if tolerance >= COARSE else HIGH_RULE
 
-    def make() -> tuple[Callable[..., Any], ...]:
+    def make() -> Callable[..., Any]:
         kind = growing_variation(field, problem.body.has_principal_rotation, nodes)
-        return controlled_steps_in_mixed_precision(kind, floats.number)
+        return controlled_step_in_mixed_precision(kind, floats.number)
 
-    key = "varied taylor", nodes, *with_states.structure(problem)
-    return LaneSteps(key, make, mixed_orders(tolerance, order))
+    return _in_mixed_precision(("varied taylor", nodes, *with_states.structure(problem)), make, tolerance, order)
+
+
+def _in_mixed_precision(
+    key: tuple[Hashable, ...], make: Callable[[], Callable[..., Any]], tolerance: float, order: int
+) -> LaneSteps:
+    """Return Taylor steps of an order in mixed precision."""
+    orders = mixed_orders(tolerance, order)
+    return LaneSteps(key, make, FIRST_RADIUS / orders[2], orders)
 
 
 # --- the choice -------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import numpy as np
 from ..._memo import MADE
 from ...errors import InputError
 from ...kernels.loops import COLUMNS
-from ...methods.adaptive.controller import controlled_steps
+from ...methods.adaptive.controller import controlled_step_from_estimate
 from ...numbers import floats
 from ...physics.fields.states import places
 from ...physics.observers.statistics import same_system
@@ -185,7 +185,7 @@ def _adaptively_on_cores(task: Task, times: tuple[float, np.ndarray, float], fou
     given, _ = task.given()
     steps, size = _adaptive_steps(task), _sizes(task)
     run = program(lambda: adaptive_step.loop(steps.make(), size), "travelling lanes", size, *steps.key).run
-    adaptive_step.run_on_cores(run, times, task.tolerance, steps.setting, given, found, threads)
+    adaptive_step.run_on_cores(run, times, task.tolerance, (steps.angle, steps.orders), given, found, threads)
 
 
 def _adaptive_steps(task: Task) -> LaneSteps:
@@ -196,9 +196,9 @@ def _adaptive_steps(task: Task) -> LaneSteps:
         return steps
     from ...compile.batch import lane_tangents
 
-    def make() -> tuple[Any, ...]:
+    def make() -> Any:
         torque = torque_kernel(task.model, floats.number, task.method)
-        return controlled_steps(
+        return controlled_step_from_estimate(
             task.method, floats.number, torque, lambda attempt: lane_tangents.estimated_step(attempt, places)
         )
 
@@ -217,9 +217,9 @@ def _adaptively_on_card(task: Task, times: tuple[float, Any, float], found: Any,
     t0, ends, longest = times
     several = len(ends) > 1
     key = "cuda, adaptive", several, size, *steps.key
-    run = MADE(key, lambda: cuda_adaptive.loop(steps.make()[-1], size, several))
+    run = MADE(key, lambda: cuda_adaptive.loop(steps.make(), size, several))
     times = (t0, ends if several else ends[0], longest)
-    cuda_adaptive.run_on_card(run, times, task.tolerance, steps.setting, given, order, found)
+    cuda_adaptive.run_on_card(run, times, task.tolerance, steps.angle, given, order, found)
 
 
 _ADAPTIVE = {"cpu": _adaptively_on_cores, "cuda": _adaptively_on_card}
