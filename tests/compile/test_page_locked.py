@@ -1,17 +1,16 @@
 """Page-locked memory: who has it, how much there is, and what happens without it."""
 
-import collections
 import os
 import warnings
-import weakref
 
 import numpy as np
 import pytest
 
 from polhode.compile import page_locked
-from polhode.compile.page_locked import LEAST, PAGE, empty, is_locked
+from polhode.compile.kept_memory import Pool
+from polhode.compile.page_locked import LOCKED, PAGE, empty, is_locked
 
-FEW, MANY = (LEAST // 8 - 1,), (LEAST // 8,)
+FEW, MANY = (LOCKED.least // 8 - 1,), (LOCKED.least // 8,)
 
 
 class Lock:
@@ -35,8 +34,7 @@ class Card:
 
 @pytest.fixture(autouse=True)
 def nothing_locked(monkeypatch):
-    monkeypatch.setattr(page_locked, "_FREE", collections.deque())
-    monkeypatch.setattr(page_locked, "_LOCKED", weakref.WeakSet())
+    monkeypatch.setattr(page_locked, "LOCKED", Pool(LOCKED.least, LOCKED.most, PAGE))
 
 
 def made(shape=MANY, dtype=float):
@@ -74,7 +72,7 @@ def test_memory_serves_again_when_the_last_view_is_gone():
 
 def test_there_is_a_limit(monkeypatch):
     """Beyond it arrays are ordinary ones; what is kept for others makes room."""
-    monkeypatch.setattr(page_locked, "MOST", 4 * PAGE)
+    page_locked.LOCKED.most = 4 * PAGE
     one, two = made(), made()
     assert is_locked(one)
     assert is_locked(two)
@@ -83,7 +81,7 @@ def test_there_is_a_limit(monkeypatch):
     del one
     third = made(large)
     assert is_locked(third)
-    assert sum(block.size for block in page_locked._LOCKED) == 4 * PAGE
+    assert page_locked.LOCKED.total == 4 * PAGE
     assert not is_locked(made())
     assert not is_locked(made((5 * PAGE // 8,)))
 
@@ -113,8 +111,8 @@ def test_memory_from_before_a_fork_is_not_used_again():
     del array
     later = [made() for _ in range(2)]
     assert all(map(is_locked, later))
-    assert places.isdisjoint(block.memory.ctypes.data for block in page_locked._FREE)
-    assert sum(block.size for block in page_locked._LOCKED) == 2 * PAGE
+    assert places.isdisjoint(block.memory.ctypes.data for block in page_locked.LOCKED.free)
+    assert page_locked.LOCKED.total == 2 * PAGE
 
 
 def missing():

@@ -82,7 +82,7 @@ def program(make: Callable[[], Callable[..., Any]], *shortcut: Hashable) -> Prog
 
     The shortcut names the program and the objects that it is built from, so that equal shortcuts mean equal programs.
     """
-    found: Program = MADE(("shortcut", *shortcut), counted(lambda: compiled(make())))
+    found: Program = MADE(("shortcut", *shortcut), lambda: counted(lambda: compiled(make()))())
     return found
 
 

@@ -23,9 +23,9 @@ from ...numbers.dispatch import NO_FMA
 from ...numbers.primitives import all_lanes, where
 from ...symbolic.expression import compiled, source, symbol
 from .. import numba_target
+from ..kept_memory import HOST, Block
 from ..program import program
 from ..simd.vector_types import LANES, load, store
-from ..stack import CACHE_LINE
 from ..threads import share_evenly
 from . import few_bodies
 from .places import ATTITUDE, AXES, DT, INERTIA, INVERSE, MOMENTS, MOMENTUM, PARAMETERS, STATE, STEPS, VALUES
@@ -117,11 +117,9 @@ def compiled_if_worthwhile(make: Callable[[], Any], number: int, *shortcut: Hash
 
 
 def aligned(shape: tuple[int, ...]) -> np.ndarray:
-    """Zeros that begin with a cache line, so that no vector lies in two of them."""
-    count = math.prod(shape)
-    memory = np.zeros(count + CACHE_LINE // 8)
-    first = -memory.ctypes.data % CACHE_LINE // 8
-    return memory[first : first + count].reshape(shape)
+    """Array to be filled that begins with a cache line, so that no vector lies in two of them."""
+    size = 8 * math.prod(shape)
+    return HOST.empty(shape) if size >= HOST.least else Block(size, HOST.grain).memory.view(float).reshape(shape)
 
 
 def padded(number: int) -> int:

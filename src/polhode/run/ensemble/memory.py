@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from ...compile import kept_memory
+
 
 class Memory:
-    """Memory of the host, as NumPy allocates it."""
+    """Memory of the host, kept between calls."""
 
     def empty(self, shape: tuple[int, ...], dtype: Any = float) -> np.ndarray:
         """Return an array to be filled."""
-        return np.empty(shape, dtype)
+        return kept_memory.HOST.empty(shape, dtype)
 
     def copy_in_advance(self, checks: Any, arrays: dict[str, Any]) -> None:
         """Check and copy arrays at once, where that is faster; `checks` are those of the first two."""
