@@ -29,7 +29,7 @@ import polhode as ph
 from polhode.analysis import bench
 
 TARGETS = (1e-3, 1e-6, 1e-9, 1e-12)
-PER_DECADE = 8
+PER_DECADE = 32
 """Settings per decade of the tolerance."""
 
 ROUNDS, SLOW = 7, 4.0

@@ -16,8 +16,9 @@ import polhode as ph
 from polhode.methods.families.taylor import taylor
 from polhode.physics.taylor_steps import motion_series
 from polhode.run.ensemble import api
+from polhode.run.ensemble.lane_steps import lane_order
 from polhode.run.ensemble.tolerance import Ends, distances
-from polhode.run.step_control import taylor_order, torque_flops
+from polhode.run.step_control import torque_flops
 
 NUMBER, END = 4096, 10.0
 
@@ -50,7 +51,7 @@ def mixture(t: Any, R: Any, omega: Any, *, k: float) -> Any:
 
 
 KINDS = {
-    "taylor": lambda tolerance: taylor(taylor_order(tolerance)),
+    "taylor": lambda tolerance: taylor(lane_order(tolerance)),
     "verner87": lambda tolerance: ph.methods["verner87"],
     "enright_verner76": lambda tolerance: ph.methods["enright_verner76"],
 }
@@ -76,7 +77,7 @@ def ends(many: ph.Ensemble) -> Ends:
 
 def measured(field: Any, kind: str, given: dict[str, Any], reference: Ends) -> None:
     """Print nanoseconds, steps and step tolerance for some errors, interpolated."""
-    api.adaptive_method = lambda field, tolerance, *_: KINDS[kind](tolerance)
+    api.adaptive_method = lambda field, tolerance, *_, **named: KINDS[kind](tolerance)
     rows = []
     for exponent in range(-1, -13, -1):
         seconds = np.inf
@@ -98,7 +99,7 @@ def main() -> None:
     for field in (weight, quadratic, driven, mixture):
         bound = field(k=1.0)
         print(f"{bound.name}: {torque_flops(bound)} operations, {motion_series(bound, False).terms} terms", flush=True)
-        api.adaptive_method = lambda field, tolerance, *_: KINDS["taylor"](tolerance)
+        api.adaptive_method = lambda field, tolerance, *_, **named: KINDS["taylor"](tolerance)
         reference = ends(ph.ensemble(**given, field=field, step_tol=1e-15, t_end=END, max_step=END))
         for kind in KINDS:
             measured(field, kind, given, reference)

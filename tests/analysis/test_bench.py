@@ -9,7 +9,7 @@ import pytest
 import polhode as ph
 from polhode.analysis import bench
 from polhode.run.cost import TALLY, Counted, cost, cost_to_tolerance
-from polhode.run.step_control import taylor_order
+from polhode.run.ensemble.lane_steps import lane_order
 
 
 def test_counting_numbers_count():
@@ -23,7 +23,7 @@ def test_counting_numbers_count():
 def test_sums_over_pairs_save_a_third_of_the_products():
     """Of an expansion of the same order; the numbers narrowed and tried twice are among what is counted."""
     top = ph.problems.heavy_top()
-    paired, usual = cost_to_tolerance(top, 1e-12), cost(ph.methods[f"taylor({taylor_order(1e-12)})"], top, 0.01)
+    paired, usual = cost_to_tolerance(top, 1e-12), cost(ph.methods[f"taylor({lane_order(1e-12)})"], top, 0.01)
     assert 0.5 * usual.mul < paired.mul < 0.8 * usual.mul
 
 

@@ -21,6 +21,11 @@ LEAST = 2.0**-40
 
 
 @kernel
+def _same(unit: Number) -> Number:
+    return unit
+
+
+@kernel
 def _least(work: Any, stride: int) -> Number:
     """Minimum over all series of the larger of the first two coefficients; series with both zero are left out."""
     least = 1 + 0 * work[0]
@@ -54,7 +59,7 @@ def controlled_step_in_mixed_precision(expanded: Expanded, number: Callable[[Any
     expansion = expanded.series(MOST, PairedWriter)
     fill, extend = (compiled(text, expansion.constants, number) for text in (expansion.text, expansion.more))
     size, rows, stride = expansion.size, expansion.rows, expansion.stride
-    usual = noinline(controlled_taylor_step(expanded, number))
+    usual = noinline(controlled_taylor_step(expanded, number, unit_of=_same))
     read, _, size_of, to_singles, _, difference = terms_of(rows, stride)
     start, weights_of, chosen = expanded.start, expanded.weights, expanded.chosen
     sums = sums_in_mixed_precision(rows, stride)
@@ -82,7 +87,7 @@ def controlled_step_in_mixed_precision(expanded: Expanded, number: Callable[[Any
         fine = fine & (long < NEAR * proposal) & (NEAR * long > proposal)
         if all_lanes(fine):
             return new, h, long, fine
-        other, step, long_step, _ = usual(t, y, proposal, left, system, tolerance, order)
+        other, step, long_step, _ = usual(t, y, unit, left, system, tolerance, order)
         h = where(fine, h, step)
         return chosen(fine, new, other), h, where(fine, long, long_step), h == h
 

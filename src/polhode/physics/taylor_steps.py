@@ -316,13 +316,20 @@ def packed_taylor_step(expanded: Expanded) -> Callable[..., Any]:
     return controlled_taylor_step(expanded, floats.number, MOST, PackedWriter, _rough_reach_of_one)
 
 
+@kernel
+def _one(proposal: Number) -> int:
+    """The unit of time of the run."""
+    return 1
+
+
 def controlled_taylor_step(
     expanded: Expanded, number: Callable[[Any], Any], most: int = MOST, writer: type[Writer] = Writer,
-    reach: Callable[..., Any] = reach,
+    reach: Callable[..., Any] = reach, unit_of: Callable[..., Any] = _one,
 ) -> Callable[..., Any]:  # fmt: skip
     """Adaptive step: one expansion, evaluated as far ahead as the tolerances (attitude, momentum) allow.
 
-    `most` is the highest order that the step is called with.
+    `most` is the highest order that the step is called with, `unit_of` the kernel that finds the unit of time of the
+    series from the proposed step.
     """
     expansion = expanded.series(most, writer)
     fill, size = compiled(expansion.text, expansion.constants, number), expansion.size
@@ -334,13 +341,14 @@ def controlled_taylor_step(
 
     @kernel
     def controlled_step(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
-        q, w = start(y, system)
+        (q, w), unit = start(y, system), unit_of(proposal)
         work = workspace(q[0], size)
-        fill(t, q, w, system, 1, work, order)
+        fill(t, q, w, system, unit, work, order)
         weights = weights_of(y, system, tolerance)
         last, before = size_of(read(work, order), weights), size_of(read(work, order - 1), weights)
-        long = reach(last, before, order, left)
+        long = unit * reach(last, before, order, left / unit)
         h = fitted(t, where(long < left, long, left))
-        return ended(y, sums((work, order), h), h, h, system, (work, order)), h, long, True
+        part = h / unit
+        return ended(y, sums((work, order), part), part, h, system, (work, order)), h, long, True
 
     return controlled_step

@@ -29,7 +29,7 @@ from ...physics.fields import Field
 from ...physics.fields.variation import VariationField
 from ...physics.mixed_precision import controlled_step_in_mixed_precision
 from ...physics.problem import Problem
-from ...physics.taylor_steps import motion_series
+from ...physics.taylor_steps import MOST, motion_series
 from ...physics.varied_steps import COARSE, growing_variation
 from ...physics.varied_steps import HIGH as HIGH_RULE
 from ...physics.varied_steps import LOW as LOW_RULE
@@ -103,11 +103,14 @@ NS_WEIGHT, NS_STAGE, NS_FLOP = 0.8, 2.5, 0.096
 """Nanoseconds of a core for a weight of a pair, for one of its stages, and for an operation of the torque in a stage:
 steps of `verner87` take 92 ns for heavy tops, and 332 and 776 ns with 210 and 532 operations."""
 
-NS_SERIES, NS_TERM = 0.6, 0.0135
-"""Nanoseconds for a Taylor step are (NS_SERIES + NS_TERM p (p - 1)/2) terms^1.5 with the order p: 72 to 170 ns for the
-16 terms of heavy tops with the orders 8 to 18, 300 to 820 ns for 41 terms with the orders 6 to 18."""
+NS_SERIES, NS_TERM = 0.68, 0.0145
+"""Nanoseconds for a Taylor step are (NS_SERIES + NS_TERM p (p - 1)/2) terms^1.5 with the order p.
 
-HIGH_STEPS = ((2.7, 0.61), (3.6, 0.67), (4.4, 0.73), (6.0, 0.94), (8.0, 1.4), (9.0, 1.7), (10.0, 2.1), (12.0, 3.3))
+With AVX2 a step takes 72 to 170 ns for the 16 terms of heavy tops with the orders 8 to 18, and 300 to 820 ns for 41
+terms with the orders 6 to 18. With AVX-512 everything takes a fifth, Taylor steps a quarter; these numbers are between.
+"""
+
+HIGH_STEPS = ((2.7, 0.68), (3.6, 0.73), (4.4, 0.8), (6.0, 1.03), (8.0, 1.56), (9.0, 1.9), (10.0, 2.3), (12.0, 3.7))
 """(-log10 of the tolerance of a step, steps of `verner87` per Taylor step) for equal errors at the end."""
 
 LOW_STEPS = ((2.7, 1.1), (3.7, 1.16), (6.0, 1.45), (12.0, 2.6))
@@ -125,6 +128,14 @@ WITH_VARIATION = 1e-6
 """Pairs with larger tolerances are cheaper with a variation too, but let its length grow without bounds."""
 
 
+def lane_order(tolerance: float) -> int:
+    """Return the order of Taylor steps with the least work: one more than in doubles alone, by measurement.
+
+    The last terms are computed in single precision, so that an order more costs less.
+    """
+    return min(MOST, taylor_order(tolerance) + 1)
+
+
 def adaptive_method(
     field: Field, tolerance: float, device: str = "cpu", tangent: bool = False, estimated: bool = False
 ) -> Method:
@@ -138,7 +149,7 @@ def adaptive_method(
         base = field.template.base
         assert base is not None
         alone = adaptive_method(base, min(tolerance, WITH_VARIATION), device, tangent=estimated)
-        return verner87 if alone.estimated else taylor(taylor_order(tolerance))
+        return verner87 if alone.estimated else taylor(lane_order(tolerance))
     if not has_series(field):
         return verner87
     if device == "cuda" or tangent:
@@ -149,7 +160,7 @@ def adaptive_method(
 
 
 def _cheapest(field: Field, digits: float) -> Method:
-    order, flops = taylor_order(10.0**-digits), torque_flops(field)
+    order, flops = lane_order(10.0**-digits), torque_flops(field)
     series = (NS_SERIES + NS_TERM * order * (order - 1) / 2) * motion_series(field, False).terms ** 1.5
     steps = _interpolated(HIGH_STEPS, digits)
     high = steps * _pair_ns(HIGH, flops)
