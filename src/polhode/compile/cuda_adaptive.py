@@ -8,13 +8,14 @@ would leave the inner one together.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba.extending import register_jitable
 
-from ..kernels.loops import COLUMNS, ROTATION, STALLED, allowed, attempting_steps, first_step, with_states
+from ..kernels.loops import COLUMNS, ROTATION, STALLED, attempting_steps, first_step, weights_of_errors, with_states
 from . import cuda as fixed
 from . import numba_target
 from .batch.adaptive_step import BEHIND, MOST
@@ -94,33 +95,33 @@ def loop(controlled_step: Callable[..., Any], size: Sizes, several: bool) -> Any
         end, until = time(ends, last), time(ends, 0)
         span = min(until - t0, longest)
         y, system = read(data, k, tables)
-        t, largest, steps, stalls = t0, 0.0, 0, 0
+        t, square, steps, stalls = t0, 0.0, 0, 0
         proposal = first_step(angle, span, y[1], system)
         # drawn long before it is needed: the answer takes as long as half a step
         ahead = cuda.gridsize(1) - drawn
         following = ahead + cuda.atomic.add(counter, 0, 1)
         while k < number:
-            limits, largest = allowed(tolerance, end - t, y[1], largest, system)
-            new, now, proposal, counts = attempt_step(t, until, longest, proposal, y, system, limits, 0)
+            weights, square = weights_of_errors(tolerance, end - t, y[1], square, system)
+            new, now, proposal, counts = attempt_step(t, until, longest, proposal, y, system, weights, 0)
             if counts:
                 y, t, steps, stalls = new, now, steps + 1, 0
             else:
                 stalls += 1
             if t >= until and leg < last:
-                write(rows[leg], k, y, steps, largest)
+                write(rows[leg], k, y, steps, math.sqrt(square))
                 leg += 1
                 until = time(ends, leg)
             if t >= end or stalls >= STALLED or steps >= MOST:
                 for i in range(leg, last):
                     for j in range(columns):
                         rows[i, j, k] = np.nan
-                write(rows[last], k, y, steps, largest)
+                write(rows[last], k, y, steps, math.sqrt(square))
                 failed[k] = -1 if t >= end else steps + 1
                 k = following
                 if k < number:
                     following = ahead + cuda.atomic.add(counter, 0, 1)
                     y, system = read(data, k, tables)
-                    t, largest, steps, stalls, leg, until = t0, 0.0, 0, 0, 0, time(ends, 0)
+                    t, square, steps, stalls, leg, until = t0, 0.0, 0, 0, 0, time(ends, 0)
                     proposal = first_step(angle, span, y[1], system)
 
     return jitted(cuda, run)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ..numbers.dispatch import kernel
 from ..numbers.primitives import all_lanes, atan2, epsilon, finite, where
-from .so3 import conj, mul, norm, norm2, sub
+from .so3 import conj, dot, mul, norm, norm2, scale, sub
 from .so3 import times as rates
 from .state import collapse, renormalise
 from .unroll import unrolled_kernel
@@ -196,38 +196,44 @@ def kept_rows(count: int, every: int) -> int:
 LATER = 0.1
 """Share of the remaining rotation angle through which a momentum error is assumed to add to the attitude error."""
 
+FAINT = 1e-290
+"""Squares of the allowed momentum errors below this are too close to underflow: such momenta are not controlled."""
+
 
 @kernel
-def allowed(tolerance: Any, left: Any, m: Any, largest: Any, system: Any) -> Any:
-    """Return the allowed errors of attitude and momentum in a step, `left` before the end, and the largest |m| so far.
+def weights_of_errors(tolerance: Any, left: Any, m: Any, square: Any, system: Any) -> Any:
+    """Return weights of the squared errors of attitude and momentum in a step, and the largest |m|^2 so far, `square`.
 
-    The momentum tolerance scales with the largest momentum so far and is tighter far from the end, because a momentum
-    error accumulates in the attitude until then.
+    A squared error times its weight is 1 if the error is as large as allowed: for the attitude the tolerance tau, for
+    the momentum tau max|m|/sqrt(1 + (LATER a)^2), with the angle a = |w| left through which the body turns until the
+    end, `left` later. A momentum error accumulates in the attitude until then.
     """
-    size = norm(m)
-    largest = where(size > largest, size, largest)
-    ahead = 1 + LATER * left * norm(rates(system[1], m))
-    return (tolerance, where(largest > 0, tolerance * largest / ahead, math.inf)), largest
+    here, angle = dot(m, m), scale(LATER * left, rates(system[1], m))
+    square = where(here > square, here, square)
+    attitude = tolerance * tolerance
+    momentum = attitude * square
+    return (1 / attitude, (1 + dot(angle, angle)) / where(momentum > FAINT, momentum, math.inf)), square
 
 
 def attempting_steps(controlled_step: Callable[..., Any], space: StateSpace = ROTATION) -> Callable[..., Any]:
     """Kernel: attempt one adaptive step.
 
-    ``controlled_step(t, y, proposal, left, system, tolerance, order)`` tries a step of at most `left`, such that t +
+    ``controlled_step(t, y, proposal, left, system, weights, order)`` tries a step of at most `left`, such that t +
     step is exact (`fitted`), and returns the new state, the step made, the step to propose next, and whether it
-    is accepted. ``attempt_step(t, end, longest, proposal, y, system, tolerance, order)`` steps towards `end`, by at
-    most `longest`, and returns the state, the time, the next proposal, and whether the step counts: a step that fails
-    or does not advance the time does not.
+    is accepted; `weights` are those of its errors (`weights_of_errors`).
+    ``attempt_step(t, end, longest, proposal, y, system, weights, order)`` steps towards `end`, by at most `longest`,
+    and returns the state, the time, the next proposal, and whether the step counts: a step that fails or does not
+    advance the time does not.
     """
     is_valid, renormalise = space.is_valid, space.renormalise
 
     @kernel
     def attempt_step(
-        t: Any, end: Any, longest: Any, proposal: Any, y: Any, system: Any, tolerance: Any, order: int
+        t: Any, end: Any, longest: Any, proposal: Any, y: Any, system: Any, weights: Any, order: int
     ) -> Any:
         left = end - t
         left = where(left < longest, left, longest)
-        new, step, proposal, accepted = controlled_step(t, y, proposal, left, system, tolerance, order)
+        new, step, proposal, accepted = controlled_step(t, y, proposal, left, system, weights, order)
         now = t + step
         counts = is_valid(new, 0 * step) & accepted & (now != t)
         return renormalise(new), where(now < end, now, end), proposal, counts
@@ -243,12 +249,16 @@ def first_step(angle: Any, span: Any, m: Any, system: Any) -> Any:
     return where(rate * span > angle, angle / rate, span)
 
 
+NO_WEIGHTS = 0.0, 0.0
+"""Weights of errors for a step that is made whatever its errors are."""
+
+
 def adaptive_stepping(controlled_step: Callable[..., Any], space: StateSpace = ROTATION) -> Callable[..., Any]:
     """Build the loop for a controlled step, which chooses its own step length.
 
     ``adaptive_loop(t, end, last, longest, proposal, y, system, tolerance, largest, order, times, rows)`` runs until
     `end` or until `rows` is full (every accepted step is recorded, none is longer than `longest`). `last` is the time
-    at which the whole run ends, `largest` the largest |m| so far: both enter the errors that `allowed` grants. A
+    at which the whole run ends, `largest` the largest |m| so far: both enter the weights of errors. A
     negative `proposal` is minus the angle through which the body turns in the first step (`first_step`). It returns the
     state, the time, the next proposal, `largest`, the angle turned, the rows filled, the rejected steps, and whether
     all went well.
@@ -263,8 +273,10 @@ def adaptive_stepping(controlled_step: Callable[..., Any], space: StateSpace = R
         if proposal < 0:
             proposal = first_step(-proposal, last - t, y[1], system)
         while filled < len(times) and stalled < STALLED:
-            limits, largest = allowed(tolerance, last - t, y[1], largest, system)
-            new, now, proposal, counts = attempt_step(t, end, longest, proposal, y, system, limits, order)
+            size = norm(y[1])
+            largest = where(size > largest, size, largest)
+            weights, _ = weights_of_errors(tolerance, last - t, y[1], largest * largest, system)
+            new, now, proposal, counts = attempt_step(t, end, longest, proposal, y, system, weights, order)
             if not counts:
                 rejected, stalled = rejected + 1, stalled + 1
                 continue
@@ -317,7 +329,7 @@ def repeating(controlled_step: Callable[..., Any], space: StateSpace = ROTATION)
         for k in range(first, last):
             now = moment(start, times, count, total, k + 1)
             left = now - t
-            new, _, _, _ = controlled_step(t, y, left, left, system, (math.inf, math.inf), order)
+            new, _, _, _ = controlled_step(t, y, left, left, system, NO_WEIGHTS, order)
             if not is_valid(new, 0 * left):
                 fine = False
                 break
@@ -351,7 +363,7 @@ def interpolating(controlled_step: Callable[..., Any], space: StateSpace = ROTAT
             left = times[k] - starts[i]
             fine = True
             if left != 0:
-                y, _, _, fine = controlled_step(starts[i], y, left, left, system, (math.inf, math.inf), order)
+                y, _, _, fine = controlled_step(starts[i], y, left, left, system, NO_WEIGHTS, order)
             if not (fine and is_valid(y, 0 * left)):
                 return False
             write(output, k, renormalise(y))
@@ -364,7 +376,7 @@ def one_step(step: Step, torque: Callable[..., Any]) -> Callable[..., Any]:
     """Controlled step that makes the whole step `left` by a fixed-step method."""
 
     @kernel
-    def controlled_step(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
+    def controlled_step(t: Any, y: Any, proposal: Any, left: Any, system: Any, weights: Any, order: int) -> Any:
         new, residual = step(left, t, y, system, torque)
         return new, left, left, residual <= 0
 

@@ -66,14 +66,14 @@ def controlled_step_in_mixed_precision(expanded: Expanded, number: Callable[[Any
     ended = expanded.ended(lambda first: sums_in_mixed_precision(rows[first:], stride))
 
     @kernel
-    def controlled_step(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, orders: Any) -> Any:
+    def controlled_step(t: Any, y: Any, proposal: Any, left: Any, system: Any, squares: Any, orders: Any) -> Any:
         (q, w), (order, first, radius) = start(y, system), orders
         work, workspace32 = workspace(q[0], size), workspace(to_float32(q[0]), size)
         unit = to_float64(to_float32(radius * proposal))  # the same value in both precisions
         fill(t, q, w, system, unit, work, first)
         extend(t, q, w, system, unit, work, first, workspace32, order)
 
-        weights = to_singles(weights_of(y, system, tolerance))
+        weights = to_singles(weights_of(y, system, squares))
         last, before = size_of(read(workspace32, order), weights), size_of(read(workspace32, order - 1), weights)
         long = unit * rough_reach(last, before, order)
         h = fitted(t, where(long < left, long, left))
@@ -87,7 +87,7 @@ def controlled_step_in_mixed_precision(expanded: Expanded, number: Callable[[Any
         fine = fine & (long < NEAR * proposal) & (NEAR * long > proposal)
         if all_lanes(fine):
             return new, h, long, fine
-        other, step, long_step, _ = usual(t, y, unit, left, system, tolerance, order)
+        other, step, long_step, _ = usual(t, y, unit, left, system, squares, order)
         h = where(fine, h, step)
         return chosen(fine, new, other), h, where(fine, long, long_step), h == h
 

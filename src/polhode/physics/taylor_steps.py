@@ -6,14 +6,14 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..kernels.loops import allowed, fitted
+from ..kernels.loops import fitted, weights_of_errors
 from ..kernels.so3 import add, exp, scale, times, unrotate
 from ..kernels.state import incremented
 from ..kernels.unroll import unrolled_kernel
 from ..numbers import floats
 from ..numbers.dispatch import kernel
 from ..numbers.primitives import exp as exponential
-from ..numbers.primitives import log, rough_exp2, rough_log2, to_float32, to_float64, where, workspace
+from ..numbers.primitives import log, rough_exp2, rough_log2, sqrt, to_float32, to_float64, where, workspace
 from ..numbers.types import Number, Vec3
 from ..symbolic.expression import compiled
 from ..taylor.packed import PackedWriter
@@ -209,7 +209,7 @@ class Expanded(NamedTuple):
     start: Callable[..., Any]
     """Kernel (y, system) -> (q, w), the second with the initial values of the further series."""
     weights: Callable[..., Any]
-    """Kernel (y, system, tolerance) -> weights of the errors of all series, in units of the tolerances."""
+    """Kernel (y, system, squares) -> weights of the errors of all series, from those of the squared errors."""
     ended: Callable[[Callable[[int], Callable[..., Any]]], Callable[..., Any]]
     """Makes the kernel (y, sums, part, h, system, expanded) -> the state after a step h, `part` of the unit of time.
 
@@ -225,9 +225,9 @@ def _body_at_start(y: Any, system: Any) -> Any:
 
 
 @kernel
-def body_weights(y: Any, system: Any, tolerance: Any) -> Any:
-    """Weights of errors of w and q, in units of the momentum and attitude tolerances; q holds half the angle."""
-    (a, b, c), turn = scale(1 / tolerance[1], system[0]), 2 / tolerance[0]
+def body_weights(y: Any, system: Any, squares: Any) -> Any:
+    """Weights of errors of w and q, from those of the squares of attitude and momentum; q holds half the angle."""
+    (a, b, c), turn = scale(sqrt(squares[1]), system[0]), 2 * sqrt(squares[0])
     return a, b, c, turn, turn, turn, turn
 
 
@@ -301,8 +301,8 @@ def favouring_series(expanded: Expanded, short: int) -> Callable[..., Any]:
         q, w = start(y, system)
         work = workspace(q[0], size)
         fill(t, q, w, system, 1, work, order)
-        limits, _ = allowed(tolerance, end - t, y[1], 0 * t, system)
-        weights = weights_of(y, system, limits)
+        squares, _ = weights_of_errors(tolerance, end - t, y[1], 0 * t, system)
+        weights = weights_of(y, system, squares)
         last, before = size_of(read(work, order), weights), size_of(read(work, order - 1), weights)
         here, lower = size_of(read(work, short), weights), size_of(read(work, short - 1), weights)
         series, other = rough_reach(last, before, order), lengths * rough_reach(here, lower, short)
@@ -326,7 +326,7 @@ def controlled_taylor_step(
     expanded: Expanded, number: Callable[[Any], Any], most: int = MOST, writer: type[Writer] = Writer,
     reach: Callable[..., Any] = reach, unit_of: Callable[..., Any] = _one,
 ) -> Callable[..., Any]:  # fmt: skip
-    """Adaptive step: one expansion, evaluated as far ahead as the tolerances (attitude, momentum) allow.
+    """Adaptive step: one expansion, evaluated as far ahead as the weights of the errors allow.
 
     `most` is the highest order that the step is called with, `unit_of` the kernel that finds the unit of time of the
     series from the proposed step.
@@ -340,11 +340,11 @@ def controlled_taylor_step(
     ended = expanded.ended(lambda first: sums_of(expansion.rows[first:], expansion.stride))
 
     @kernel
-    def controlled_step(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
+    def controlled_step(t: Any, y: Any, proposal: Any, left: Any, system: Any, squares: Any, order: int) -> Any:
         (q, w), unit = start(y, system), unit_of(proposal)
         work = workspace(q[0], size)
         fill(t, q, w, system, unit, work, order)
-        weights = weights_of(y, system, tolerance)
+        weights = weights_of(y, system, squares)
         last, before = size_of(read(work, order), weights), size_of(read(work, order - 1), weights)
         long = unit * reach(last, before, order, left / unit)
         h = fitted(t, where(long < left, long, left))

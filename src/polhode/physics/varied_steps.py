@@ -134,8 +134,8 @@ def growing_variation(field: VariationField, has_principal_rotation: bool, nodes
         return y[0], (w[0], w[1], w[2], v[0], v[1], v[2], v[3], v[4], v[5])
 
     @kernel
-    def weights(y: Any, system: Any, tolerance: Any) -> Any:
-        a, b, c, turn, _, _, _ = body_weights(y, system, tolerance)
+    def weights(y: Any, system: Any, squares: Any) -> Any:
+        a, b, c, turn, _, _, _ = body_weights(y, system, squares)
         angle = turn / (2 * ERROR)
         spin = angle * system[2][period]
         return a, b, c, turn, turn, turn, turn, angle, angle, angle, spin, spin, spin

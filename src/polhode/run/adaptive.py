@@ -127,7 +127,7 @@ class Run:
     Parameters
     ----------
     problem, controlled_step, end : the problem, its kind of step, and the end time
-    tolerance : error allowed in each step, weighted by `kernels.loops.allowed`
+    tolerance : error allowed in each step, weighted by `kernels.loops.weights_of_errors`
     schedule : required step ends and longest steps; by default those of the problem's field
     """
 

@@ -122,13 +122,13 @@ def cost_to_tolerance(problem: Problem, tolerance: float) -> Cost:
     assert problem.field is not None
     steps = lane_steps(problem, adaptive_method(problem.field, tolerance), tolerance)
     controlled_step = steps.make()
-    limits = (tolerance, tolerance * math.hypot(*problem.momentum))
+    weights = (tolerance**-2, (tolerance * math.hypot(*problem.momentum)) ** -2)
     y, system = _counting_too(problem.kernel_data(floats.number))
     t, left = Counted(problem.t0), Counted(math.inf)
     proposal = first_step(steps.angle, left, y[1], system)
-    y, h, proposal, _ = controlled_step(t, y, proposal, left, system, limits, steps.orders)
+    y, h, proposal, _ = controlled_step(t, y, proposal, left, system, weights, steps.orders)
     TALLY.clear()
-    controlled_step(t + h, y, proposal, left, system, limits, steps.orders)
+    controlled_step(t + h, y, proposal, left, system, weights, steps.orders)
     return _tallied()
 
 

@@ -152,13 +152,13 @@ def test_pendulums_whose_steps_change_much(speed: float) -> None:
         assert angle(found.quaternion[-1], fine.quaternion[-1]).max() < 3 * tol
 
 
-@pytest.mark.parametrize(("proposal", "suits"), [(0.1, False), (0.45, False), (0.6, True), (1.0, True), (1.9, True),
+@pytest.mark.parametrize(("proposal", "suits"), [(0.1, False), (0.45, False), (0.6, True), (1.2, True), (1.9, True),
                                                  (2.2, False), (5.0, False)])  # fmt: skip
 def test_a_step_much_longer_or_shorter_than_the_one_before_is_made_in_the_usual_way(proposal, suits) -> None:
     moments, q, m, mgl = tops(1)
     problem = ph.Problem(ph.Body(moments[0]), weight(mgl=mgl[0]), attitude=q[0], momentum=m[0])
     y, system = problem.kernel_data(number)
-    order, given = lane_order(1e-9), (END, system, (1e-9, 1e-9))
+    order, given = lane_order(1e-9), (END, system, (1e18, 1e18))
     orders = mixed_orders(1e-9, order)
     expanded = body(problem.field, False)
     _, h, _, _ = controlled_taylor_step(expanded, number)(0.0, y, 0.0, *given, order)

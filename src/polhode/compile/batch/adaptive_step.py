@@ -6,13 +6,14 @@ a body are the same to the bit whichever bodies share its vector. Steps end at e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numba.extending import register_jitable
 
-from ...kernels.loops import COLUMNS, STALLED, allowed, attempting_steps, first_step
+from ...kernels.loops import COLUMNS, STALLED, attempting_steps, first_step, weights_of_errors
 from ...numbers.primitives import where
 from .. import numba_target
 from ..simd.vector_types import LANES, bits_of, load, store
@@ -26,7 +27,7 @@ MOST = 1e6
 """Attempted steps after which a body fails."""
 
 EXTRA = 6
-"""Extra numbers of a lane, after those of its body: time, proposed step, largest momentum so far, steps, consecutive
+"""Extra numbers of a lane, after those of its body: time, proposed step, largest |m|^2 so far, steps, consecutive
 rejections, and the next time whose state is kept."""
 
 BEHIND = 2
@@ -56,8 +57,8 @@ def loop(controlled_step: Callable[..., Any], sizes: Sizes) -> Callable[..., Any
     first steps are guessed; zeros at the start). ``place[3]`` gets the number of attempts. The columns of ``rows[i]``
     get the state at ``ends[i]``, the number of steps and the largest momentum until then. If no further step succeeds,
     ``failed[body]`` gets the number of that step, counting from 1, the column of the last row the last good state, and
-    the rows between are NaN. The tolerance is for the attitude; `loops.allowed` derives that of the momentum. `data` is
-    overwritten.
+    the rows between are NaN. The tolerance is for the attitude; `loops.weights_of_errors` derives that of the momentum.
+    `data` is overwritten.
     """
     size, count = sizes.dt, len(sizes.states)
     states = np.array([PARAMETERS + i for i in sizes.states], dtype=np.int64)
@@ -70,7 +71,7 @@ def loop(controlled_step: Callable[..., Any], sizes: Sizes) -> Callable[..., Any
         for j in range(COLUMNS):  # a slice would take ten times as long to compile
             row[j, b] = block[j, lane]
         row[COLUMNS, b] = block[STEPS, lane]
-        row[COLUMNS + 1, b] = block[LARGEST, lane]
+        row[COLUMNS + 1, b] = math.sqrt(block[LARGEST, lane])
         for k in range(count):
             row[COLUMNS + BEHIND + k, b] = block[states[k], lane]
 
@@ -177,10 +178,10 @@ def _stepper(controlled_step: Callable[..., Any], sizes: Sizes) -> Callable[...,
     def stepped(block: Any, at: int, end: Any, longest: Any, tolerance: Any, orders: Any, columns: Any) -> Any:
         y, system = read(block, at, columns)
         q, m = y[0], y[1]
-        t, proposal, largest = load(block[TIME], at), load(block[PROPOSAL], at), load(block[LARGEST], at)
-        limits, largest = allowed(tolerance, end - t, m, largest, system)
+        t, proposal, square = load(block[TIME], at), load(block[PROPOSAL], at), load(block[LARGEST], at)
+        weights, square = weights_of_errors(tolerance, end - t, m, square, system)
         until = load(block[NEXT], at)
-        new, now, proposal, counts = attempt_step(t, until, longest, proposal, y, system, limits, orders)
+        new, now, proposal, counts = attempt_step(t, until, longest, proposal, y, system, weights, orders)
         for j in range(4):
             store(block[j], at, where(counts, new[0][j], q[j]))
         for j in range(3):
@@ -190,7 +191,7 @@ def _stepper(controlled_step: Callable[..., Any], sizes: Sizes) -> Callable[...,
         steps = load(block[STEPS], at) + where(counts, 1.0, 0.0)
         store(block[TIME], at, now)
         store(block[PROPOSAL], at, proposal)
-        store(block[LARGEST], at, largest)
+        store(block[LARGEST], at, square)
         store(block[STEPS], at, steps)
         store(block[STALLS], at, stalls)
         return ALL ^ bits_of((now < until) & (stalls < STALLED) & (steps < MOST))

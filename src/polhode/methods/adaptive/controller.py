@@ -23,14 +23,11 @@ from ...numbers.exact import converted
 from ...numbers.primitives import all_lanes, rough_exp2, rough_log2, to_float32, to_float64, where
 from ..record import Method
 
-LEAST = 5e-324
-"""Smallest positive double."""
-
 
 def controlled(number: Callable[[Any], Any], order: int, safety: Fraction) -> Callable[..., Any]:
-    """Kernel (h, proposal, squares, tolerance) -> (the next step to propose, whether this one is accepted).
+    """Kernel (h, proposal, squares, weights) -> (the next step to propose, whether this one is accepted).
 
-    `squares` are the squared errors of attitude and momentum; both errors must be within their tolerances. If an
+    `squares` are the squared errors of attitude and momentum; times their weights both must be at most 1. If an
     accepted step was shorter than its proposal, the next proposal is not smaller than that one. A step whose error is
     NaN is repeated with the smallest factor.
     """
@@ -42,10 +39,8 @@ def controlled(number: Callable[[Any], Any], order: int, safety: Fraction) -> Ca
     longest, shortest = converted(Fraction(5), number), converted(Fraction(1, 5), number)
 
     @kernel
-    def judged(h: Any, proposal: Any, squares: Any, tolerance: Any) -> Any:
-        square = tolerance[1] * tolerance[1]  # it underflows as long as a body at rest has hardly begun to move
-        a = squares[0] * (edge / (tolerance[0] * tolerance[0]))
-        b = squares[1] * (edge / where(square > 0, square, LEAST))
+    def judged(h: Any, proposal: Any, squares: Any, weights: Any) -> Any:
+        a, b = squares[0] * (edge * weights[0]), squares[1] * (edge * weights[1])
         z = where(a > b, a, b)
         fine = z <= edge
         inside = (z > near) & (z < far)
@@ -69,10 +64,10 @@ def chosen(attempt: Step, judged: Step, torque: Callable[..., Any]) -> Callable[
     """
 
     @kernel
-    def controlled_step(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
+    def controlled_step(t: Any, y: Any, proposal: Any, left: Any, system: Any, weights: Any, order: int) -> Any:
         h = fitted(t, where(proposal < left, proposal, left))
         new, attitude, momentum = attempt(h, t, y, system, torque)
-        following, fine = judged(h, proposal, (attitude, momentum), tolerance)
+        following, fine = judged(h, proposal, (attitude, momentum), weights)
         return new, h, following, fine
 
     return controlled_step

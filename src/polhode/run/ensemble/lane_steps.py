@@ -103,12 +103,12 @@ NS_WEIGHT, NS_STAGE, NS_FLOP = 0.8, 2.5, 0.096
 """Nanoseconds of a core for a weight of a pair, for one of its stages, and for an operation of the torque in a stage:
 steps of `verner87` take 92 ns for heavy tops, and 332 and 776 ns with 210 and 532 operations."""
 
-NS_SERIES, NS_TERM = 0.68, 0.0145
-"""Nanoseconds for a Taylor step are (NS_SERIES + NS_TERM p (p - 1)/2) terms^1.5 with the order p.
+NS_SERIES, NS_TERM = 0.6, 0.0135
+"""Nanoseconds for a Taylor step are (NS_SERIES + NS_TERM p (p - 1)/2) terms^1.5 with the order p: 72 to 170 ns for the
+16 terms of heavy tops with the orders 8 to 18, 300 to 820 ns for 41 terms with the orders 6 to 18.
 
-With AVX2 a step takes 72 to 170 ns for the 16 terms of heavy tops with the orders 8 to 18, and 300 to 820 ns for 41
-terms with the orders 6 to 18. With AVX-512 everything takes a fifth, Taylor steps a quarter; these numbers are between.
-"""
+These times are those with AVX2. With AVX-512 all are about a fifth, for heavy tops 22 ns with `verner87` and 23 ns with
+the order 12."""
 
 HIGH_STEPS = ((2.7, 0.68), (3.6, 0.73), (4.4, 0.8), (6.0, 1.03), (8.0, 1.56), (9.0, 1.9), (10.0, 2.3), (12.0, 3.7))
 """(-log10 of the tolerance of a step, steps of `verner87` per Taylor step) for equal errors at the end."""
