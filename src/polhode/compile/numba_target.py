@@ -139,6 +139,19 @@ def _rough_exp2(x: Any) -> Any:
     return lambda x: rough.rough_exp2(x)
 
 
+def _rough_power(x: Any, exponent: Any) -> Any:
+    if current_target() == "cuda":
+        single = importlib.import_module("numba.cuda.libdevice").fast_powf
+        return lambda x, exponent: float(single(numba.float32(x), numba.float32(exponent)))
+    return primitives.rough_power
+
+
+def _has_fast_powers(x: Any) -> Any:
+    if current_target() == "cuda":
+        return lambda x: True
+    return lambda x: False
+
+
 def _absent(force: Any) -> Any:
     if isinstance(force[0], numba.types.Integer):
         return lambda force: True
@@ -161,6 +174,8 @@ def _teach_primitives() -> None:
         (primitives.to_float64, _to_float64),
         (primitives.rough_log2, _rough_log2),
         (primitives.rough_exp2, _rough_exp2),
+        (primitives.rough_power, _rough_power),
+        (primitives.has_fast_powers, _has_fast_powers),
     ):
         overload(function, strict=False, jit_options=INNER)(made)
     workspace.teach(INNER)

@@ -169,6 +169,16 @@ def rough_exp2(x: Number) -> Number:
     return 2.0**x
 
 
+def rough_power(x: Number, exponent: Number) -> Number:
+    """x^exponent for x > 0, to one part in a thousand; the exponent is negative."""
+    return rough_exp2(exponent * to_float64(rough_log2(to_float32(x))))
+
+
+def has_fast_powers(x: Number) -> bool:
+    """Whether a rough power takes less time than a quotient, as on a GPU."""
+    return False
+
+
 def pi_pair(x: Number) -> tuple[Number, Number]:
     """Return pi in the type of x, and its rounding error: pi to twice the precision."""
     pi = 4 * atan(0 * x + 1)

@@ -20,7 +20,7 @@ from typing import Any
 from ...kernels.loops import Step, fitted
 from ...numbers.dispatch import kernel
 from ...numbers.exact import converted
-from ...numbers.primitives import all_lanes, rough_exp2, rough_log2, to_float32, to_float64, where
+from ...numbers.primitives import all_lanes, has_fast_powers, rough_power, where
 from ..record import Method
 
 
@@ -39,18 +39,27 @@ def controlled(number: Callable[[Any], Any], order: int, safety: Fraction) -> Ca
     longest, shortest = converted(Fraction(5), number), converted(Fraction(1, 5), number)
 
     @kernel
+    def rough_factor(z: Any) -> Any:
+        rough = rough_power(z, exponent)
+        return where(z >= 0, where(rough > shortest, where(rough < longest, rough, longest), shortest), shortest)
+
+    @kernel
+    def factor(z: Any) -> Any:
+        if has_fast_powers(z):
+            return rough_factor(z)
+        inside = (z > near) & (z < far)
+        x = where(inside, z, 1.0) - 1
+        found = (1 + x * (p1 + x * p2)) / (1 + x * (q1 + x * q2))
+        if not all_lanes(inside):
+            found = where(inside, found, rough_factor(z))
+        return found
+
+    @kernel
     def judged(h: Any, proposal: Any, squares: Any, weights: Any) -> Any:
         a, b = squares[0] * (edge * weights[0]), squares[1] * (edge * weights[1])
         z = where(a > b, a, b)
         fine = z <= edge
-        inside = (z > near) & (z < far)
-        x = where(inside, z, 1.0) - 1
-        factor = (1 + x * (p1 + x * p2)) / (1 + x * (q1 + x * q2))
-        if not all_lanes(inside):
-            rough = rough_exp2(exponent * to_float64(rough_log2(to_float32(z))))
-            rough = where(rough > shortest, where(rough < longest, rough, longest), shortest)
-            factor = where(inside, factor, where(z >= 0, rough, shortest))
-        following = factor * h
+        following = factor(z) * h
         cut = fine & (h < proposal) & (following < proposal)
         return where(cut, proposal, following), fine
 
