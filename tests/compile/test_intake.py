@@ -32,13 +32,20 @@ def crowd():
     return rng.uniform(1, 1.9, (N, 3)), q, rng.normal(size=(N, 3)), rng.uniform(1, 2, (N, 1))
 
 
-def taken_in(arrays):
-    return intake.copied((PLAIN, UNIT), arrays, np.empty)
+def taken_in(arrays, empty=layout.aligned):
+    return intake.copied((PLAIN, UNIT), arrays, [empty] * 4)
 
 
-def test_copies_are_those_of_single_passes():
+def misaligned(shape):
+    """An array that begins in the middle of a cache line."""
+    whole = layout.aligned((int(np.prod(shape)) + 1,))
+    return whole[1:].reshape(shape)
+
+
+@pytest.mark.parametrize("empty", [layout.aligned, misaligned])
+def test_copies_are_those_of_single_passes(empty):
     given = crowd()
-    moments, q, m, mgl = taken_in(given)
+    moments, q, m, mgl = taken_in(given, empty)
     np.testing.assert_array_equal(moments, inertia_of(given[0]).moments)
     np.testing.assert_array_equal(q, quaternions(given[1]))
     np.testing.assert_array_equal(m, given[2])

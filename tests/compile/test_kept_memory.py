@@ -1,16 +1,24 @@
 """Memory of the host that is kept: whose it is, how much there is, and results that nobody overwrites."""
 
+import gc
+
 import numpy as np
 import pytest
 
 import polhode as ph
 from polhode.compile import kept_memory
-from polhode.compile.kept_memory import HOST, Pool, block_of
+from polhode.compile.kept_memory import HOST, Pool, block_of, whole_of
 from polhode.compile.stack import CACHE_LINE
 
 NUMBER = 4096
 MOMENTA = np.random.default_rng(5).normal(size=(NUMBER, 3))
 TOP = ph.problems.heavy_top().field
+MGL = np.linspace(0.5, 2, NUMBER)
+
+
+@ph.potential
+def weight(R, *, mgl):
+    return mgl * R[2][2]
 
 
 @pytest.fixture
@@ -63,6 +71,23 @@ def test_a_result_that_somebody_holds_is_not_overwritten():
     assert (view == expected[-1]).all()
 
 
+def test_memory_is_free_as_soon_as_a_result_is_dropped(monkeypatch):
+    """No cycle of references holds results or checked input until the next garbage collection."""
+    own = Pool(HOST.least, HOST.most, CACHE_LINE)
+    monkeypatch.setattr(kept_memory, "HOST", own)
+    attitudes = np.tile([1.0, 0, 0, 0], (NUMBER, 1))
+    given = {"field": weight, "params": {"mgl": MGL}, "step_tol": 1e-3, "t_end": 0.1}
+    gc.disable()
+    try:
+        many = ph.ensemble([1.0, 2.0, 2.5], attitudes, MOMENTA, **given)
+        assert block_of(many.quaternion) in own.blocks
+        assert len(own.free) < len(own.blocks)
+        del many
+        assert len(own.free) == len(own.blocks)
+    finally:
+        gc.enable()
+
+
 def test_results_in_used_memory_have_the_same_bits(monkeypatch):
     first = run(1).momentum.tobytes()
     for block in HOST.free:
@@ -70,3 +95,14 @@ def test_results_in_used_memory_have_the_same_bits(monkeypatch):
     assert run(1).momentum.tobytes() == first
     monkeypatch.setattr(kept_memory, "HOST", Pool(HOST.least, 0, CACHE_LINE))
     assert run(1).momentum.tobytes() == first
+
+
+def test_results_begin_with_the_states_at_the_start_once(pool):
+    """Room after an array serves one result; another one, or one of another shape, gets memory of its own."""
+    start = pool.empty((2, 50, 3))[0]
+    assert whole_of(start, (3, 50, 3)) is None
+    whole = whole_of(pool.empty((2, 50, 3))[0], (2, 50, 3))
+    assert whole.shape == (2, 50, 3)
+    assert whole_of(whole[0], (2, 50, 3)) is None
+    assert whole_of(pool.empty((2, 50, 3))[1], (2, 50, 3)) is None
+    assert whole_of(np.zeros((2, 50, 3))[0], (2, 50, 3)) is None

@@ -171,8 +171,8 @@ def loop(
     return jitted(cuda, run)
 
 
-_SPARE: dict[tuple[int, ...], list[_Slot]] = {}
-"""Buffers of the last run, by thread, GPU, number and shape; a run takes them out and puts them back."""
+_SPARE: dict[tuple[Any, ...], list[_Slot]] = {}
+"""Buffers of the last run, by thread, GPU, number, shape and type; a run takes them out and puts them back."""
 
 Launch = Callable[..., None]
 """launch(stream, bodies, data, rows, failed, tickets) starts a kernel for one chunk."""
@@ -257,11 +257,12 @@ def run_in_chunks(launch: Launch, given: tuple[np.ndarray, ...], order: np.ndarr
     firsts = range(0, number, chunk)
     device = getattr(getattr(cuda.current_context(), "device", None), "id", 0)  # numba's simulator has none
     several = tuple(len(array) > 1 for array in given) if direct else ()
-    key = (threading.get_ident(), device, len(firsts[:parts]), numbers, kept, columns, chunk, *several)
+    extra = found[2].shape[2], found[2].dtype.str
+    key = (threading.get_ident(), device, len(firsts[:parts]), numbers, kept, columns, *extra, chunk, *several)
 
     def made() -> Any:
         if direct:
-            return cuda_direct.Chunk(cuda, Tickets(), given, found, chunk, numbers)
+            return cuda_direct.Chunk(cuda, Tickets(), given, found, chunk, numbers, columns)
         return _Slot(numbers, kept, columns, chunk)
 
     slots = _SPARE.pop(key, []) or [made() for _ in firsts[:parts]]

@@ -175,4 +175,4 @@ def run_on_card(
     `times` are the start, the end or all kept times, and the longest step; `found` are the result arrays.
     """
     start = functools.partial(launch, run, times, tolerance, angle, tables=fixed.tables_of(given))
-    fixed.run_in_chunks(start, given, order, COLUMNS + found[2].shape[2], found)
+    fixed.run_in_chunks(start, given, order, COLUMNS + max(BEHIND, found[2].shape[2]), found)

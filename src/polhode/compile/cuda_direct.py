@@ -85,18 +85,18 @@ class Chunk:
     """Buffers of a chunk in flight: GPU memory, a stream, and page-locked memory for input that is not locked."""
 
     def __init__(
-        self, card: Any, tickets: Any, given: tuple[np.ndarray, ...], found: Any, size: int, rows: int
+        self, card: Any, tickets: Any, given: tuple[np.ndarray, ...], found: Any, size: int, rows: int, columns: int
     ) -> None:  # fmt: skip
         global cuda
         cuda = card
         self.driver = importlib.import_module("numba.cuda.cudadrv.driver")  # methods of arrays take ten times as long
-        self.stream, self.size, kept, extra = cuda.stream(), size, len(found[2]), found[2].shape[2]
+        self.stream, self.size = cuda.stream(), size
         shapes = [(size if len(given[k]) > 1 else 1, max(1, given[k].shape[1])) for k in SENT]
         self.given = [cuda.device_array(shape) for shape in shapes]
         self.flat = [array.reshape(-1) for array in self.given]
         self.data = cuda.device_array((rows, size))
-        self.columns = cuda.device_array((kept, COLUMNS + extra, size))
-        self.rows = [cuda.device_array((len(x), size, max(1, x.shape[2]))) for x in found[:3]]
+        self.columns = cuda.device_array((len(found[2]), columns, size))
+        self.rows = [cuda.device_array((len(x), size, max(1, x.shape[2])), dtype=x.dtype) for x in found[:3]]
         self.parts = [[array[n].reshape(-1) for n in range(len(array))] for array in self.rows]
         self.failed, self.tickets = cuda.device_array(size, dtype=np.int64), tickets
         self.staged: dict[int, np.ndarray] = {}
@@ -115,9 +115,11 @@ class Chunk:
         launch(self.stream, width, self.data, self.columns, self.failed, self.tickets)
         to_rows(width, found[2].shape[2], self.columns, *self.rows)
         *states, failed = found
+        starts = given[ATTITUDE].ctypes.data, given[MOMENTUM].ctypes.data
         for there, results in zip(self.parts, states, strict=True):
             for row, target in zip(there, results, strict=True):
-                self._receive(row, target[first : first + width])
+                if target.ctypes.data not in starts:  # those are the states at the start, in the results already
+                    self._receive(row, target[first : first + width])
         self._receive(self.failed, failed[first : first + width])
 
     def _in_locked_memory(self, k: int, array: np.ndarray, first: int, width: int) -> np.ndarray:

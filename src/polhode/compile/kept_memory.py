@@ -39,7 +39,7 @@ class _Lease:
     def __init__(
         self, block: Block, free: collections.deque[Block], shape: tuple[int, ...], kind: np.dtype[Any]
     ) -> None:
-        self.block = block
+        self.block, self.is_handed_out = block, False
         self.__array_interface__ = {
             "version": 3, "shape": shape, "typestr": kind.str, "data": (block.memory.ctypes.data, False),
         }  # fmt: skip
@@ -102,6 +102,18 @@ def block_of(array: np.ndarray) -> Block | None:
     while isinstance(owner, np.ndarray):
         owner = owner.base
     return owner.block if isinstance(owner, _Lease) else None
+
+
+def whole_of(start: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
+    """Return the array of which `start` is the first part, if it has a shape and was not returned before."""
+    whole: Any = start.base
+    if not isinstance(whole, np.ndarray) or whole.shape != shape or whole.ctypes.data != start.ctypes.data:
+        return None
+    lease: Any = whole.base
+    if not isinstance(lease, _Lease) or lease.is_handed_out:
+        return None
+    lease.is_handed_out = True
+    return whole
 
 
 HOST = Pool(1 << 16, 1 << 28, CACHE_LINE)

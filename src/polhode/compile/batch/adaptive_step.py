@@ -239,7 +239,8 @@ class _Part:
     def __init__(self, run: Any, asked: Any, given: tuple[np.ndarray, ...], found: Any, begin: int, end: int) -> None:
         self.run, self.asked, self.given, self.found = run, asked, given, found
         self.first, self.end, self.fresh = begin, end, True
-        size, kept, columns = layout.sizes(given).dt + EXTRA, len(asked[1]), COLUMNS + found[-2].shape[2]
+        size, kept = layout.sizes(given).dt + EXTRA, len(asked[1])
+        columns = COLUMNS + max(BEHIND, found[-2].shape[2])
         self.chunk = min(CHUNK, max(FEWEST, ROOM // (size + kept * columns)), end - begin)
         # an odd number of vectors: with a power of two the numbers of a body would share one set of the cache
         width = LANES * (-(-self.chunk // LANES) | 1)

@@ -25,7 +25,7 @@ from ...symbolic.expression import compiled, source, symbol
 from .. import numba_target
 from ..kept_memory import HOST, Block
 from ..program import program
-from ..simd.vector_types import LANES, load, store
+from ..simd.vector_types import LANES, load, store, stream
 from ..threads import share_evenly
 from . import few_bodies
 from .places import ATTITUDE, AXES, DT, INERTIA, INVERSE, MOMENTS, MOMENTUM, PARAMETERS, STATE, STEPS, VALUES
@@ -331,18 +331,20 @@ def hand_all_over(
 
 
 def checking(holds: Callable[..., Any], width: int, change: Callable[..., Any]) -> Callable[..., Any]:
-    """Function (array, out, begin, end) that changes some groups of rows; False if a condition does not hold for them.
+    """Function (array, out, begin, end, streams) that changes some groups of rows; False if a condition does not hold.
 
     The array has at least LANES rows. The last group is that of its last rows, some of which are changed twice.
+    If it `streams`, `out` begins with a cache line and is written past the caches.
     """
     read, condition = three if width == 3 else four, one_by_one(lambda v: (holds(v),), width)
-    straight = one_by_one(change, width)
+    straight, size = one_by_one(change, width), LANES * width
 
-    def check(array: Any, out: Any, begin: int, end: int) -> bool:
-        block, fine = np.empty((width, LANES)), True
+    def check(array: Any, out: Any, begin: int, end: int, streams: bool) -> bool:
+        block, turned, fine = np.empty((width, LANES)), np.empty(size), True
+        whole = out.reshape(-1)
         for g in range(begin, end):
             first = min(g * LANES, len(array) - LANES)
-            rows, there = array[first : first + LANES], out[first : first + LANES]
+            rows = array[first : first + LANES]
             for lane in range(LANES):
                 for j in range(width):
                     block[j, lane] = rows[lane, j]
@@ -353,7 +355,13 @@ def checking(holds: Callable[..., Any], width: int, change: Callable[..., Any]) 
                 store(block[j], 0, new[j])
             for lane in range(LANES):
                 for j in range(width):
-                    there[lane, j] = block[j, lane]
+                    turned[lane * width + j] = block[j, lane]
+            if streams and first == g * LANES:
+                for k in range(0, size, LANES):
+                    stream(whole, first * width + k, load(turned, k))
+            else:
+                for k in range(0, size, LANES):
+                    store(whole, first * width + k, load(turned, k))
         return fine
 
     return check
@@ -374,5 +382,5 @@ def changed(
     out = empty(array.shape)
     given = np.require(array, float, ("C", "W"))
     groups = padded(len(array)) // LANES
-    share_evenly(lambda begin, end: fine.append(run(given, out, begin, end)), groups, LEAST)
+    share_evenly(lambda begin, end: fine.append(run(given, out, begin, end, False)), groups, LEAST)
     return out if all(fine) else None

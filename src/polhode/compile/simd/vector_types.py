@@ -350,6 +350,18 @@ def store(typingctx: Any, array: Any, start: Any, v: Any) -> Any:
     return types.void(_contiguous(array), types.intp, lanes), make
 
 
+@intrinsic
+def stream(typingctx: Any, array: Any, start: Any, v: Any) -> Any:
+    """Write the lanes to array[start], ..., an address divisible by 64, past the caches: nobody reads them soon."""
+
+    def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        store = builder.store(args[2], _address(context, builder, sig, args), align=64)
+        store.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(_I32, 1)]))
+        return context.get_dummy_value()
+
+    return types.void(_contiguous(array), types.intp, lanes), make
+
+
 def _contiguous(array: Any) -> Any:
     if array.layout != "C" or array.dtype != types.float64 or array.ndim != 1:
         raise TypingError(f"vectors are read and written in contiguous rows of doubles, not in {array}")

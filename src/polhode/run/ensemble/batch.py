@@ -195,7 +195,7 @@ def _bound_to(
                 _call(bound)
             found.append((bound, own))
         except InputError as fault:
-            faults.append(fault)
+            faults.append(fault.with_traceback(None))  # whose frames hold this list and all arrays of the call
     if len(found) == 1:
         return found[0]
     if found:

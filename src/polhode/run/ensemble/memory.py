@@ -16,6 +16,10 @@ class Memory:
         """Return an array to be filled."""
         return kept_memory.HOST.empty(shape, dtype)
 
+    def empty_after(self, start: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """Return an array for states, the first of which are those in `start`; they may be there already."""
+        return self.empty(shape)
+
     def copy_in_advance(self, checks: Any, arrays: dict[str, Any]) -> None:
         """Check and copy arrays at once, where that is faster; `checks` are those of the first two."""
 
@@ -39,11 +43,24 @@ class CardMemory(Memory):
 
         return page_locked.empty(cuda.card, shape, dtype)
 
+    def empty_after(self, start: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """Return an array for states; if there is room after those at the start, it begins with them."""
+        found = kept_memory.whole_of(start, shape)
+        return self.empty(shape) if found is None else found
+
+    def _empty_with_room(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Return an array to be filled, with room for as much after it: the result of a run without kept states."""
+        found: np.ndarray = self.empty((2, *shape))[0]
+        return found
+
     def copy_in_advance(self, checks: Any, arrays: dict[str, Any]) -> None:
         """Check and copy the arrays of many bodies in one pass."""
         from ...compile.batch import intake
 
-        made = intake.copied(checks, tuple(arrays.values()), self.empty)
+        states = {"attitudes", "momenta"}
+        made = intake.copied(
+            checks, tuple(arrays.values()), [self._empty_with_room if x in states else self.empty for x in arrays]
+        )
         self._made = {_key(name, arrays[name]): x for name, x in zip(arrays, made, strict=True) if x is not None}
 
     def known(self, name: str, array: np.ndarray) -> np.ndarray | None:

@@ -33,7 +33,7 @@ NAMED = 5
 
 def shortcomings(task: Task, many: Ensemble, tol: float | None = None) -> Iterator[str]:
     """Yield a sentence for each shortcoming of a result."""
-    lost = np.flatnonzero(many.failed >= 0) if many.failed.max(initial=-1) >= 0 else np.empty(0, int)  # one fast pass
+    lost = np.flatnonzero(many.failed >= 0) if _has_lost(many.failed) else np.empty(0, int)
     if lost.size:
         first = int(lost[0])
         yield (
@@ -55,6 +55,19 @@ def shortcomings(task: Task, many: Ensemble, tol: float | None = None) -> Iterat
             f"round-off or chaos makes the tolerance unreachable: {_named(off)}; the largest estimate is {worst:.2g}, "
             f"and `error_estimate` has all of them"
         )
+
+
+FEWEST = 1 << 18
+"""Fewest bodies for a thread that looks for failed ones: to wake more takes longer than the pass."""
+
+
+def _has_lost(failed: np.ndarray) -> bool:
+    """Return whether some bodies failed, in one fast pass."""
+    from ...compile.threads import share_evenly
+
+    largest = [-1]
+    share_evenly(lambda begin, end: largest.append(int(failed[begin:end].max())), len(failed), FEWEST)
+    return max(largest) >= 0
 
 
 def _crossed_edges(task: Task) -> np.ndarray:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...compile.clock import Stopwatch
-from ...compile.threads import share_evenly
 from ...kernels.loops import kept_rows
 from ...methods import Method
 from ...numbers import floats
@@ -33,7 +32,7 @@ from . import events as event_search
 from . import tolerance as ensemble_tolerance
 from .batch import BodyBatch
 from .lane_steps import adaptive_method
-from .memory import HOST, MEMORY, Memory
+from .memory import MEMORY
 from .run import DEVICES
 from .tolerance import Ends
 
@@ -113,8 +112,13 @@ class Task:
         Or the states of the field or of the method.
         """
         if self.tolerance is not None:
-            return 2 + self.states
+            return 1 if self.keeps_steps_only else 2 + self.states
         return self.states + self.method.kept_memory + (self.wanted.columns if self.wanted is not None else 0)
+
+    @property
+    def keeps_steps_only(self) -> bool:
+        """Whether the only column after the state is the number of adaptive steps, as integers."""
+        return self.tolerance is not None and self.step_tol is not None and not self.states
 
     @property
     def states(self) -> int:
@@ -152,10 +156,11 @@ class Task:
 
     def found(self) -> tuple[np.ndarray, ...]:
         """Return empty arrays for attitudes and momenta (start first), extra columns, and failed steps."""
-        kept, n = len(self.kept) - 1, self.batch.number
-        shapes = (kept + 1, n, 4), (kept + 1, n, 3), (kept, n, self.extra_columns)
-        empty = MEMORY[self.device]().empty
-        return *(empty(shape) for shape in shapes), empty((n,), np.int64)
+        kept, batch, memory = len(self.kept) - 1, self.batch, MEMORY[self.device]()
+        n, extra = batch.number, np.int64 if self.keeps_steps_only else float
+        after = memory.empty_after if batch.dt[0] > 0 else lambda _, shape: memory.empty(shape)
+        q, m = after(batch.quaternion, (kept + 1, n, 4)), after(batch.momentum, (kept + 1, n, 3))
+        return q, m, memory.empty((kept, n, self.extra_columns), extra), memory.empty((n,), np.int64)
 
     def run(self, threads: int | None = None) -> Ensemble:
         """Run all bodies, by default on all cores."""
@@ -287,7 +292,8 @@ def _result(task: Task, found: tuple[np.ndarray, ...], watch: Stopwatch) -> Ense
         kept = tuple(name for name, _ in task.method.states)
         states = dataclasses.replace(states, states=_by_name(numbers, task.method.states), kept=kept)
     if task.tolerance is not None:
-        return dataclasses.replace(states, steps=_whole_numbers(extra_columns[-1, :, 0], MEMORY[task.device]()))
+        steps = extra_columns[-1, :, 0]
+        return dataclasses.replace(states, steps=steps if task.keeps_steps_only else _whole_numbers(steps))
     if task.wanted is None:
         return states
     numbers_of_statistics = extra_columns[0, :, task.method.kept_memory + task.states :]
@@ -295,19 +301,9 @@ def _result(task: Task, found: tuple[np.ndarray, ...], watch: Stopwatch) -> Ense
     return dataclasses.replace(states, statistics=task.wanted.results(numbers_of_statistics, samples))
 
 
-FEWEST = 1 << 18
-"""Fewest bodies for a thread that converts a column: with more threads it takes longer to wake them."""
-
-
-def _whole_numbers(column: np.ndarray, memory: Memory = HOST) -> np.ndarray:
-    """Return a column of the results as integers, by all cores."""
-    found = memory.empty((len(column),), np.int64)
-
-    def work(begin: int, end: int) -> None:
-        np.copyto(found[begin:end], column[begin:end], casting="unsafe")
-
-    share_evenly(work, len(column), FEWEST)
-    return found
+def _whole_numbers(column: np.ndarray) -> np.ndarray:
+    """Return a column of the results as integers."""
+    return column.astype(np.int64)
 
 
 def _first_samples(task: Task) -> np.ndarray:
