@@ -110,10 +110,10 @@ NS_SERIES, NS_TERM = 0.6, 0.0135
 These times are those with AVX2. With AVX-512 all are about a fifth, for heavy tops 22 ns with `verner87` and 23 ns with
 the order 12."""
 
-HIGH_STEPS = ((2.7, 0.68), (3.6, 0.73), (4.4, 0.8), (6.0, 1.03), (8.0, 1.56), (9.0, 1.9), (10.0, 2.3), (12.0, 3.7))
+HIGH_STEPS = ((2.7, 0.68), (3.6, 0.74), (4.4, 0.83), (6.0, 1.08), (8.0, 1.6), (9.0, 1.95), (10.0, 2.4), (12.0, 3.8))
 """(-log10 of the tolerance of a step, steps of `verner87` per Taylor step) for equal errors at the end."""
 
-LOW_STEPS = ((2.7, 1.1), (3.7, 1.16), (6.0, 1.45), (12.0, 2.6))
+LOW_STEPS = ((2.7, 1.15), (3.7, 1.24), (6.0, 1.53), (12.0, 2.7))
 """The same with the steps of `enright_verner76` per step of `verner87`; the last is extrapolated."""
 
 PAIRS_FINEST = 1e-11
