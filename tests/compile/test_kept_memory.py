@@ -1,6 +1,8 @@
 """Memory of the host that is kept: whose it is, how much there is, and results that nobody overwrites."""
 
 import gc
+import os
+import warnings
 
 import numpy as np
 import pytest
@@ -54,6 +56,15 @@ def test_there_is_a_limit(pool):
     kept = [pool.empty((400,)), pool.empty((400,))]
     assert all(block_of(array) is not None for array in kept)
     assert pool.total <= pool.most
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not copy processes")
+def test_a_copy_of_the_process_waits_for_no_thread_of_the_other(pool):
+    with pool._taking, warnings.catch_warnings(action="ignore"):  # this process has threads, perhaps those of JAX
+        child = os.fork()
+        if not child:
+            os._exit(0 if block_of(pool.empty((100,))) is not None else 1)
+        assert os.waitpid(child, 0)[1] == 0
 
 
 def run(sign):

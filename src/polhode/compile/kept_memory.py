@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import math
 import operator
+import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -58,6 +59,12 @@ class Pool:
         self.free: collections.deque[Block] = collections.deque()
         """Blocks that no array uses. A lease may end at any time in any thread, so that it only appends to it."""
         self.blocks: weakref.WeakSet[Block] = weakref.WeakSet()
+        self._taking = threading.Lock()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._released)
+
+    def _released(self) -> None:
+        """Release the lock in a copy of the process: the thread that holds it may not be there."""
         self._taking = threading.Lock()
 
     def empty(
