@@ -12,6 +12,7 @@ import polhode as ph
 from polhode.errors import SpeedWarning
 from polhode.physics.fields.untraced import COMPILED as AS_IT_STANDS
 from polhode.results.store import trajectory_store
+from polhode.run.ensemble import one_by_one
 from polhode.run.integrator import prepare
 from polhode.symbolic.returns import with_returns_through
 from polhode.symbolic.snapshot import frozen
@@ -348,14 +349,43 @@ def test_copies_do_not_follow_changes():
     assert frozen([1, "a"]) == [1, "a"]
 
 
-def test_runs_of_many_bodies_to_a_tolerance_name_what_they_need():
-    @ph.torque
-    def brake(t, R, omega):
-        total = 0.0
-        for x in omega:
-            if x > 0:
-                total += x
-        return -0.01 * total, 0.0, 0.0
+@ph.torque
+def brake(t, R, omega, *, k):
+    total = 0.0
+    for x in omega:
+        if x > 0:
+            total += x
+    return -k * total, 0.0, 0.0
 
-    with pytest.raises(ph.InputError, match="step_tol needs a formula as the torque"):
-        ph.ensemble([1.0, 2.0, 2.5], None, np.ones((3, 3)), field=brake(), step_tol=1e-6, t_end=1.0)
+
+MOMENTA = np.random.default_rng(3).normal(size=(3, 3))
+STRENGTHS = [0.01, 0.02, 0.03]
+
+
+@pytest.mark.parametrize("how", [{"tol": 1e-6}, {"step_tol": 1e-6}, {"step_tol": 1e-6, "max_step": 0.1}])
+@pytest.mark.parametrize("end", [{"t_end": 1.0}, {"t_end": -1.0}, {"t_end": 1.0, "times": [0.25, 0.5]}])
+def test_many_bodies_to_a_tolerance_have_the_bits_of_single_runs(how, end):
+    many = ph.ensemble([1.0, 2.0, 2.5], None, MOMENTA, field=brake(k=0.0), params={"k": STRENGTHS}, **how, **end)
+    for i, (m, k) in enumerate(zip(MOMENTA, STRENGTHS, strict=True)):
+        one = ph.solve(ph.Problem(ph.Body([1.0, 2.0, 2.5]), brake(k=k), momentum=m), **how, **end)
+        both = np.isin(many.t, one.t)
+        assert both.sum() >= 2
+        np.testing.assert_array_equal(many.quaternion[both, i], one.quaternion[np.isin(one.t, many.t)])
+        np.testing.assert_array_equal(many.momentum[both, i], one.momentum[np.isin(one.t, many.t)])
+        assert (many.error_estimate is None) == ("tol" not in how)
+    assert many.method == one.method
+    assert len(many.t) == (4 if "times" in end else 2)
+
+
+def test_many_bodies_to_a_tolerance_say_what_they_cannot_do(tmp_path):
+    given = {"field": brake(k=0.1), "step_tol": 1e-6, "t_end": 1.0}
+    with pytest.raises(ph.InputError, match=r"that is no formula.*one by one, in memory; remove the argument out"):
+        ph.ensemble([1.0, 2.0, 2.5], None, MOMENTA, **given, out=tmp_path / "many.zarr")
+    with pytest.raises(ph.InputError, match=r"that is no formula.*on the processor; remove the argument device"):
+        ph.ensemble([1.0, 2.0, 2.5], None, MOMENTA, **given, device="cuda")
+
+
+def test_many_bodies_one_by_one_take_long(monkeypatch):
+    monkeypatch.setattr(one_by_one, "MANY", 2)
+    with pytest.warns(SpeedWarning, match="torques that are formulas, so that the 3 bodies are run one by one"):
+        ph.ensemble([1.0, 2.0, 2.5], None, MOMENTA, field=brake(k=0.1), step_tol=1e-6, t_end=0.1)

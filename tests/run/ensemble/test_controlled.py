@@ -76,7 +76,7 @@ REFUSED = {
     "chaos indicators cannot be combined with control": {"statistics": "megno"},
     "computed body by body on the processor, without statistics": {"statistics": "energy", "tangent": True},
     "computed body by body on the processor, without device": {"device": "cuda", "tangent": True},
-    "with a controller, or a field with branches": {
+    "with a controller, a torque that is no formula, or a field with branches": {
         "method": None,
         "dt": None,
         "steps": None,

@@ -1,4 +1,4 @@
-"""Bodies to a tolerance that are run one by one, as by `ph.solve`: in fields with branches, and under control.
+"""Bodies to a tolerance that are run one by one, as by `ph.solve`: with branches, under control, without a formula.
 
 Lanes of a vector take their steps together, and a jump or a pulse ends the step of one body only.
 """
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 def needed(field: Field | None) -> bool:
     """Return whether bodies in a field are run by themselves.
 
-    It has branches, and a Taylor series on each of them; or it contains a controller.
+    It has branches, and a Taylor series on each of them; it contains a controller; or it is no formula.
     """
     if isinstance(field, VariationField):
         field = field.template.base
-    if field is None or field.opaque:
+    if field is None:
         return False
-    return control_in(field) is not None or (not is_smooth(field) and has_series(field))
+    return field.opaque or control_in(field) is not None or (not is_smooth(field) and has_series(field))
 
 
 @dataclasses.dataclass
@@ -60,9 +60,8 @@ class _Motion:
 def run(task: Task) -> Ensemble:
     """Run the bodies of a task one after the other."""
     watch, batch = Stopwatch(), task.batch
-    if batch.number > one_by_one.MANY and control.is_controlled(task.model):
-        told = f"adaptive steps end at the samples and pulses of each body, so that the {batch.number} bodies are run "
-        warnings.warn(f"{told}one by one", SpeedWarning, stacklevel=5)
+    if batch.number > one_by_one.MANY and (reason := _reason(task)):
+        warnings.warn(f"{reason}, so that the {batch.number} bodies are run one by one", SpeedWarning, stacklevel=5)
     with one_by_one.retold(batch.number, but="the error at the end is about"):
         problems = (_without_variation(task.problem(i)) for i in range(batch.number))
         motions = [_motion(task, *control.separated(problem)) for problem in problems]
@@ -80,6 +79,14 @@ def run(task: Task) -> Ensemble:
         compile_seconds=watch.compile_seconds, states=states,
         tangent=one_by_one.TangentsOfRuns(times, [x.tangent for x in motions]) if task.tangent else None,
     )  # fmt: skip
+
+
+def _reason(task: Task) -> str:
+    """Return why bodies are run one by one, where it is not a jump in the state, which `retold` names."""
+    field = task.batch.field
+    if control.is_controlled(task.model):
+        return "adaptive steps end at the samples and pulses of each body"
+    return "" if field is None or not field.opaque else "lanes take adaptive steps in torques that are formulas"
 
 
 def _without_variation(problem: Problem) -> Problem:

@@ -228,8 +228,8 @@ def _run(task: Task, out: Any, overwrite: bool, resume: bool, scheduler: Any, un
     if task.alone and (out is not None or scheduler is not None):
         name = "scheduler" if out is None else "out"
         raise InputError(
-            "with a controller, or a field with branches (where, abs, comparisons), bodies are run one by one, in "
-            f"memory; remove the argument {name}, or give a method, dt and steps"
+            "with a controller, a torque that is no formula, or a field with branches (where, abs, comparisons), "
+            f"bodies are run one by one, in memory; remove the argument {name}, or give a method, dt and steps"
         )
     if task.method.states and (out is not None or scheduler is not None):
         name = "scheduler" if out is None else "out"
@@ -364,16 +364,15 @@ def to_tolerance(
     by_itself = alone.needed(batch.field)
     if by_itself and device != "cpu":
         raise InputError(
-            f"{name} with a controller, or a field with branches (where, abs, comparisons), runs bodies one by one on "
-            "the processor; remove the argument device, or give a method, dt and steps"
+            f"{name} with a controller, a torque that is no formula, or a field with branches (where, abs, "
+            "comparisons) runs bodies one by one on the processor; remove the argument device, or give a method, dt "
+            "and steps"
         )
     if not (free or by_itself or is_smooth(batch.field) or _can_use_pair(batch.field)):
-        what = (
-            "a formula as the torque"
-            if batch.field and batch.field.opaque
-            else "a field without branches (where, abs, comparisons)"
+        raise InputError(
+            f"{name} needs a field without branches (where, abs, comparisons) for many bodies; give a method, dt and "
+            "steps"
         )
-        raise InputError(f"{name} needs {what} for many bodies; give a method, dt and steps")
     if batch.field is None:
         chosen = jacobi
     else:
