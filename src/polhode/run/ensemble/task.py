@@ -117,8 +117,11 @@ class Task:
 
     @property
     def keeps_steps_only(self) -> bool:
-        """Whether the only column after the state is the number of adaptive steps, as integers."""
-        return self.tolerance is not None and self.step_tol is not None and not self.states
+        """Whether the only column after the state is the number of adaptive steps, as integers.
+
+        Between the start and the end a body that fails has no state, and NaN is no integer.
+        """
+        return self.tolerance is not None and self.step_tol is not None and not self.states and len(self.kept) == 2
 
     @property
     def states(self) -> int:
