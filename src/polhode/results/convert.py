@@ -16,15 +16,23 @@ from . import observables
 from .trajectory import INERTIA, STATES, Rounded
 
 
+def attitudes_and_momenta(problem: Problem, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Attitudes and momenta in the user's axes, from rows of doubles in principal axes."""
+    if not problem.axes_quaternion:
+        return rows[:, :4].copy(), rows[:, 4:COLUMNS].copy()
+    with np.errstate(over="ignore", invalid="ignore"):  # the run itself reports that it blew up
+        q, m = problem.user_axes(tuple(rows[:, i] for i in range(4)), tuple(rows[:, i] for i in range(4, COLUMNS)))
+    return np.stack(q, 1), np.stack(m, 1)
+
+
 def primary(problem: Problem, t: np.ndarray, rows: np.ndarray) -> dict[str, np.ndarray]:
     """Times, attitudes, momenta and energies in the user's axes, from rows of doubles in principal axes."""
-    q = tuple(rows[:, i] for i in range(4))
-    m = tuple(rows[:, i] for i in range(4, 7))
-    with np.errstate(over="ignore", invalid="ignore"):  # the run itself reports that it blew up
+    quaternion, momentum = attitudes_and_momenta(problem, rows)
+    m = tuple(rows[:, i] for i in range(4, COLUMNS))
+    with np.errstate(over="ignore", invalid="ignore"):
         kinetic = sum(i * x * x for i, x in zip(problem.body.inverse_moments, m, strict=True)) / 2
-        q, m = problem.user_axes(q, m)
-        energy = kinetic + problem.potential(q)
-    arrays = {"t": t, "quaternion": np.stack(q, 1), "momentum": np.stack(m, 1), "energy": energy}
+        energy = kinetic + problem.potential(tuple(quaternion.T))
+    arrays = {"t": t, "quaternion": quaternion, "momentum": momentum, "energy": energy}
     if isinstance(problem.field, VaryingField):
         arrays |= _with_inertia(problem.field.inertia_at(t), problem.body.inertia, arrays, energy - kinetic)
     return arrays | {STATES: _states(problem, rows)}

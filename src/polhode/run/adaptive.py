@@ -109,6 +109,10 @@ class Path:
     apart: float | None = None
     """Distance of the end from that of the path with which a repeated run is compared."""
 
+    def last(self) -> Path:
+        """Return the last state."""
+        return Path(self.times[-1:], self.rows[-1:])
+
 
 class Repeats(NamedTuple):
     """What a run repeats with shorter steps."""

@@ -26,17 +26,27 @@ from .noise import between_steps_without_noise
 
 
 class Lazy(Mapping[str, np.ndarray]):
-    """Times, attitudes, momenta and energies, computed from rows on first access."""
+    """Times, attitudes, momenta and energies, computed from the rows of a path on first access."""
 
-    def __init__(self, problem: Problem, path: Path) -> None:
+    def __init__(self, problem: Problem, path: Any) -> None:
         self.problem, self.path = problem, path
-        self.made: dict[str, np.ndarray] | None = None
+        self.made: dict[str, np.ndarray] = {}
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """Return one array."""
-        if self.made is None:
-            self.made = convert.primary(self.problem, self.path.times, self.path.rows)
+        """Return one array. Energies take ten times as long as attitudes and momenta, which come without them."""
+        if name not in self.made:
+            if name == "t":
+                self.made[name] = self.path.times
+            elif name in ("quaternion", "momentum") and not isinstance(self.problem.field, VaryingField):
+                found = convert.attitudes_and_momenta(self.problem, self.path.rows)
+                self.made["quaternion"], self.made["momentum"] = found
+            else:
+                self.made = convert.primary(self.problem, self.path.times, self.path.rows) | self.made
         return self.made[name]
+
+    def last(self) -> Lazy:
+        """Return the same of the last state only."""
+        return Lazy(self.problem, self.path.last())
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names."""
