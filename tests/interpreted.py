@@ -13,7 +13,7 @@ import pytest
 
 from polhode._memo import Memo
 from polhode.compile import program
-from polhode.run import exact, step_control
+from polhode.run import exact, quick_solve, step_control
 
 FILES: dict[str, frozenset[str]] = {
     "tests/analysis/test_bench.py": frozenset({"test_bench_measures_every_figure_it_prints"}),
@@ -83,3 +83,4 @@ def install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program, "MADE", _made)
     monkeypatch.setattr(step_control, "MADE", _made)  # formulas keep their loops
     monkeypatch.setattr(exact, "_compiled", _plain_exact)  # so does the exact solution
+    monkeypatch.setattr(quick_solve, "_recent", None)  # and the last run

@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 
 import polhode as ph
 from examples import TILTED, growing
-from polhode.run import error_estimate, prepared
+from polhode.run import error_estimate, prepared, prepared_loops
 from polhode.run.propagator import Propagator
 
 pytestmark = pytest.mark.xdist_group("propagator")
@@ -220,8 +220,10 @@ def test_new_values_of_parameters_prepare_nothing(tolerance, monkeypatch):
     fly, (q, m) = ph.propagator(problem, **tolerance), starts(problem)[1]
     for end in (4.0, -1.0):
         fly(q, m, end, params={"mgl": 1.9})
+        for _ in range(2):
+            ph.solve(problem, t_end=end, **tolerance)
     monkeypatch.setattr(prepared.Direction, "__init__", None)
-    monkeypatch.setattr(prepared.Direction, "_choice", None)
+    monkeypatch.setattr(prepared_loops.Loops, "_choice", None)
     for mgl in (0.3, 7.0, 2.0, -3.0):
         for end in (4.0, -1.0):
             made = fly(q, m, end, params={"mgl": mgl})

@@ -11,7 +11,7 @@ import pytest
 import polhode as ph
 from polhode.analysis import bench, reference
 from polhode.results import observables
-from polhode.run import adaptive, schedule, step_control, tolerance
+from polhode.run import adaptive, prepared, schedule, step_control, tolerance
 
 TOLERANCES = (1e-3, 1e-6, 1e-9, 1e-12, 1e-13)
 EPS = 2.0**-52
@@ -121,11 +121,12 @@ def test_long_formulas_take_the_pair_wherever_it_is_accurate_enough():
 @pytest.mark.parametrize("tol", [1e-4, 1e-8, 1e-12])
 def test_the_tolerance_of_steps_needs_one_run(tol, monkeypatch):
     """No second run is made, so there is no estimate; the error is that of the steps."""
-    runs, usual = [], adaptive.Run.__call__
-    monkeypatch.setattr(adaptive.Run, "__call__", lambda run: runs.append(run) or usual(run))
-    problem = ph.problems.heavy_top()
-    sol = ph.solve(problem, step_tol=tol)
-    assert len(runs) == 1
+    runs, problem = [], ph.problems.heavy_top()
+    for kind in (adaptive.Run, prepared.EndRun):  # of the first call and of later ones
+        monkeypatch.setattr(kind, "__call__", lambda run, usual=kind.__call__: runs.append(run) or usual(run))
+    for calls in (1, 2):
+        sol = ph.solve(problem, step_tol=tol)
+        assert len(runs) == calls
     assert (sol.error_estimate, sol.info.tol, sol.info.step_tol) == (None, None, tol)
     assert "not estimated" in sol.reason
     assert bench.reference_error(problem, sol.quaternion[-1]) < 20 * tol

@@ -22,11 +22,11 @@ from ..errors import InputError
 from ..methods.families.jacobi import jacobi
 from ..physics.fields.states import without_states
 from ..physics.problem import Problem
-from ..physics.units import BACKWARD, NEAR, NO_UNITS, WIDE
+from ..physics.units import BACKWARD, NO_UNITS
 from ..physics.validate import ROTATION_TOLERANCE, plain_floats, unit_quaternion
-from ..symbolic import bounds
 from .exact import Limits, checked_free_end
 from .integrator import check_compiled
+from .moderate import FASTEST, LONGEST, SHORTEST, SLOWEST, SPARSE, Moderate
 from .noise import check_noise
 from .prepared import Direction, replaced
 from .solve import read_wish, solve
@@ -35,18 +35,6 @@ from .tolerance import Wish, check_tolerance
 
 Vector = tuple[float, float, float]
 Quaternion = tuple[float, float, float, float]
-
-FASTEST, SLOWEST = 2.0**10, 2.0 ** (1 - NEAR)
-"""Largest component of the angular velocity, and its smallest value, for which a run surely needs no other units."""
-
-LONGEST, SHORTEST = 2.0**200, 2.0**-200
-"""Time spans that surely need no check of their length."""
-
-WIDER = 4.0
-"""Factor by which parameters may change before the bounds of a torque are computed again."""
-
-SPARSE = 2.0**-40
-"""Time span, relative to the end time, above which there surely are enough doubles for the times of steps."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -149,8 +137,7 @@ class _Shared:
 
     directions: dict[bool, Direction] = dataclasses.field(default_factory=dict)
     """One for each direction of time, forward (True) and backward; it has the parameters of the first of them."""
-    calm: tuple[bounds.Interval, ...] = ()
-    """Intervals of the parameters in which motion is moderate (`Propagator._is_moderate`); empty if unknown."""
+    moderate: Moderate = dataclasses.field(default_factory=Moderate)
 
 
 class Propagator:
@@ -257,33 +244,13 @@ class Propagator:
         else:
             made = known.in_problem(self.problem)
         if forward and not made.turned:
-            self._quick = (_free if made.kinds is None else _forced)(made, self._t0)
+            self._quick = (_free if made.loops is None else _forced)(made, self._t0)
         return self._directions.setdefault(forward, made)
 
     @functools.cached_property
     def _is_moderate(self) -> bool:
-        """Whether runs at moderate angular velocities never need other units or a schedule (`units.units_of`).
-
-        The torque is bounded over all attitudes and all those angular velocities.
-        """
-        body, field = self.problem.body, self.problem.field
-        inertia = max(body.principal.moments)
-        if body.linear_axis is not None or abs(math.frexp(inertia)[1]) > WIDE:
-            return False
-        if field is None:
-            return True
-        if "t" in field.reads:
-            return False
-        calm, values = self._shared.calm, field.parameters
-        if calm and all(low <= x <= high for x, (low, high) in zip(values, calm, strict=True)):
-            return True
-        limit, torque = inertia * 4.0 ** (NEAR - 1), field.graph[0]
-        if all(type(x) is float for x in values):
-            wide = tuple((min(x / WIDER, x * WIDER), max(x / WIDER, x * WIDER)) for x in values)
-            if bounds.is_below(limit, torque, _within(wide)):
-                self._shared.calm = wide
-                return True
-        return bounds.is_below(limit, torque, _within(tuple((x, x) for x in values)))
+        """Whether runs at moderate angular velocities never need other units or a schedule."""
+        return self._shared.moderate.holds(self.problem)
 
     def _with(self, params: Mapping[str, Any]) -> Propagator:
         """Return the propagator with new values of parameters; the last one is kept."""
@@ -300,16 +267,6 @@ class Propagator:
         made = Propagator(replaced(self.problem, field=new), self.wish, self._shared if is_same else None)
         self._bound = dict(params), made
         return made
-
-
-def _within(parameters: tuple[bounds.Interval, ...]) -> Callable[[str], bounds.Interval]:
-    """Return the intervals of symbols: attitudes, moderate angular velocities, and parameters in these intervals."""
-    ranges = {"R": (-1.0, 1.0), "w": (-FASTEST, FASTEST)}
-
-    def interval(name: str) -> bounds.Interval:
-        return parameters[int(name[1:])] if name[0] == "p" else ranges.get(name[0], bounds.EVERYTHING)
-
-    return interval
 
 
 def _with_tolerance(problem: Problem, name: str, tol: float) -> Propagator:

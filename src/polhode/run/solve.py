@@ -34,6 +34,7 @@ from .journal import Journal
 from .kept import FOR_FILE, STEPS, Kept
 from .located_steps import LocatedSteps, can_locate, warn_of_jumps
 from .noise import between_steps_without_noise, check_forward, check_moving, check_noise
+from .quick_solve import quickly
 from .schedule import Bounds
 from .step_count import end_time, length, signed_step
 from .tangent import check_tangent, with_tangent
@@ -123,6 +124,16 @@ def solve(
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
+    if (
+        method is None and dt is None and (tol is None) is not (step_tol is None) and steps is None and digits is None
+        and type(every) is int and every == 1 and times is None and max_turn is None and stops is None
+        and max_step is None and out is None and resume is False and overwrite is False and tangent is False
+        and control is None and period is None and statistics is None and type(events) is tuple and not events
+        and (progress is None or progress is False)
+    ):  # fmt: skip
+        quick = quickly(problem, tol, step_tol, t_end)
+        if quick is not None:
+            return quick
     if statistics is not None:
         others = {"out": out, "digits": digits, "max_turn": max_turn, "stops": stops}
         _refuse_with_statistics(others)

@@ -326,6 +326,8 @@ class Formula:
     expanded: tuple[Expanded, tuple[Hashable, ...]] | None = None
     """What Taylor steps integrate, and the key of their kernel."""
     choices: dict[tuple[float, float, int], Choice] = dataclasses.field(default_factory=dict)
+    quick: dict[tuple[float, bool], Any] = dataclasses.field(default_factory=dict)
+    """What `quick_solve` prepared for runs to a tolerance, at the end or of each step."""
 
     @functools.cached_property
     def favours_series(self) -> Any:

@@ -82,15 +82,24 @@ class ExactRun:
 
         self.rows_at = prepared(self.problem, self.digits)
 
-    def __call__(self) -> Path:
-        """Return states at the given times, or at equally spaced ones."""
-        span = self.end - self.problem.t0
-        turned = math.hypot(*self.problem.velocity) * span
+    @property
+    def turned(self) -> float:
+        """The rotation angle."""
+        return math.hypot(*self.problem.velocity) * (self.end - self.problem.t0)
+
+    @property
+    def moments(self) -> np.ndarray:
+        """The given times, or equally spaced ones."""
         times = self.times
         if times is None:
-            times = np.linspace(self.problem.t0, self.end, 1 + min(2000, max(100, math.ceil(turned / SHOWN))))
-        times = times if self.digits is None else in_digits(times)
-        return Path(times, self.state_at(times, times, times), turned=turned)
+            parts = min(2000, max(100, math.ceil(self.turned / SHOWN)))
+            times = np.linspace(self.problem.t0, self.end, 1 + parts)
+        return times if self.digits is None else in_digits(times)
+
+    def __call__(self) -> Path:
+        """Return states at the given times, or at equally spaced ones."""
+        times = self.moments
+        return Path(times, self.state_at(times, times, times), turned=self.turned)
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Return rows at any times."""
@@ -210,7 +219,12 @@ def _exact(problem: Problem, end: float, wish: Wish, t_end: float) -> Solution:
             f"by about {error:.2g}; choose an earlier t_end"
         )
     run = ExactRun(problem, end, wish.times, wish.digits)
-    return Solution(run, run(), jacobi.name, lambda: EXACT + _limit(error, wish), error)
+    return exact_solution(run, run(), error, wish)
+
+
+def exact_solution(run: ExactRun, path: Any, error: float, wish: Wish) -> Solution:
+    """Return the exact solution of a free body along a path."""
+    return Solution(run, path, jacobi.name, lambda: EXACT + _limit(error, wish), error)
 
 
 EXACT = "free body: the exact solution, by elliptic functions"
@@ -292,6 +306,11 @@ def _adaptively(
     return Solution(found.run, found.path, label, lambda: reason() + _limit(error, wish), error)
 
 
+def reason_of_first(problem: Problem, kind: AdaptiveStep, error: float | None, wish: Wish) -> str:
+    """Explain the choice of a kind of step that was the first to be tried and reached the tolerance."""
+    return _why(problem, kind, formula(problem), ()) + (NOT_ESTIMATED if error is None else _limit(error, wish))
+
+
 NOT_ESTIMATED = "; each step keeps step_tol, the error at the end is not estimated"
 
 
@@ -367,7 +386,7 @@ def solve_to(
             stop.partial = Trajectory(states_of(problem, stop.path, wish.digits), info)  # type: ignore[attr-defined]
         raise
     path = solution.path
-    told = functools.partial(_info_of_solution, problem, wish, solution, watch.seconds, watch.compile_seconds)
+    told = functools.partial(info_of_solution, problem, wish, solution, watch.seconds, watch.compile_seconds)
     dense = Dense(problem, solution.run, path, wish.digits)
     sol = Trajectory(states_of(problem, path, wish.digits), told, dense=dense, problem=problem)
     if happened:
@@ -393,7 +412,8 @@ def check_tolerance(wish: Wish) -> None:
     raise InputError(f"{wish.name} must lie between {smallest:g} and {LARGEST:g} {where}; got {wish.tol:g}{more}")
 
 
-def _info_of_solution(problem: Problem, wish: Wish, solution: Solution, seconds: float, compile_seconds: float) -> Info:
+def info_of_solution(problem: Problem, wish: Wish, solution: Solution, seconds: float, compile_seconds: float) -> Info:
+    """Return the metadata of a trajectory."""
     path, steps = solution.path, len(solution.path.times) - 1
     return _info(
         problem, wish, method=solution.method, dt=solution.dt, reason=solution.reason(), error_estimate=solution.error,
