@@ -43,11 +43,11 @@ class Contender:
 
 
 def solve(name: str) -> Callable[[Case], Prepared]:
-    """`ph.solve` with a tolerance of this name, from a problem with the new state to its result."""
+    """`ph.solve` with a tolerance of this name, from a problem with the new state to the quaternion at the end."""
 
     def prepared(case: Case) -> Prepared:
         def prepare(tol: float) -> Callable[[np.ndarray], Any]:
-            return lambda start: ph.solve(start, t_end=case.end, **{name: tol}).stored.path.rows[-1, :4]
+            return lambda start: ph.solve(start, t_end=case.end, **{name: tol}).last().quaternion[0]
 
         return {"": prepare}
 

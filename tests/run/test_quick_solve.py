@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import pickle
 import sys
 import threading
+import weakref
 from typing import Any
 
 import numpy as np
@@ -214,6 +216,19 @@ def test_parts_of_a_result_do_not_depend_on_the_order_in_which_they_are_read():
     assert np.array_equal(other.energy, energy)
     other.quaternion[:] = 0.0
     assert np.array_equal(other.at([1.0]).quaternion, one.at([1.0]).quaternion)
+
+
+@pytest.mark.parametrize("field", [None, tilted(1.0, 0.4)], ids=str)
+def test_the_last_state_keeps_no_others(field):
+    """A list of last states needs little memory."""
+    for _ in range(2):  # the general way, the quick one
+        sol = ph.solve(ph.Problem(BODY, field, **MOVING), tol=1e-7, t_end=4.0)
+        steps, path = sol.info.steps, weakref.ref(sol.stored.path)
+        last = ph.solve(sol.problem, tol=1e-7, t_end=4.0).last()
+        del sol
+        gc.collect()  # the general way has a cycle
+        assert path() is None
+        assert (len(last), last.info.steps) == (1, steps)
 
 
 def test_a_state_at_which_the_field_fails_is_refused():

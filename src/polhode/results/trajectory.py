@@ -417,7 +417,7 @@ class Trajectory:
     def last(self) -> Trajectory:
         """Last state; from a file, nothing else is read."""
         if hasattr(self.stored, "last"):
-            return Trajectory(self.stored.last(), self.info)
+            return Trajectory(self.stored.last(), self._info)
         return Trajectory(selected(self, slice(-1, None)), self.info)
 
     def __len__(self) -> int:

@@ -109,6 +109,11 @@ class Path:
     apart: float | None = None
     """Distance of the end from that of the path with which a repeated run is compared."""
 
+    @property
+    def steps(self) -> int:
+        """Number of states after the first one."""
+        return len(self.times) - 1
+
     def last(self) -> Path:
         """Return the last state."""
         return Path(self.times[-1:], self.rows[-1:])

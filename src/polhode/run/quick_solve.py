@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +25,7 @@ from ..physics.fields.sides import conditions_of
 from ..physics.fields.varying_inertia import VaryingField
 from ..physics.inertia_tensor import Principal
 from ..physics.problem import Problem
-from ..results.trajectory import Info, Trajectory
+from ..results.trajectory import Trajectory
 from .adaptive import Path, interpolated
 from .dense import Dense, Lazy
 from .error_estimate import estimated
@@ -35,7 +34,7 @@ from .moderate import FASTEST, LONGEST, SHORTEST, SLOWEST, SPARSE, Moderate
 from .prepared import EndRun
 from .prepared_loops import Loops, onwards
 from .step_control import FEW_ROWS, formula
-from .tolerance import ExactRun, Solution, Wish, check_tolerance, exact_solution, info_of_solution, reason_of_first
+from .tolerance import ExactRun, Solution, Wish, check_tolerance, describing, exact_solution, reason_of_first
 
 MOST_PIECES = 2
 """Pieces of a run after its first one, of 1024 and 4096 steps; a longer run shows its progress."""
@@ -156,24 +155,18 @@ def quickly(problem: Problem, tol: Any, step_tol: Any, t_end: Any) -> Trajectory
     found = _exact(problem, usual, end) if usual.loops is None else _stepped(problem, bound, usual.loops, end, turn)
     if found is None:
         return None
-    run, path, solution = found
-    compiled = compile_seconds() - compiled
-    told = functools.partial(_told, problem, usual.wish, solution, time.perf_counter() - began - compiled, compiled)
-    return Trajectory(Lazy(problem, path), told, dense=Dense(problem, run, path), problem=problem)
+    path, compiled = found.path, compile_seconds() - compiled
+    described = describing(problem, usual.wish, found, time.perf_counter() - began - compiled, compiled)
+    return Trajectory(Lazy(problem, path), described, dense=Dense(problem, found.run, path), problem=problem)
 
 
-Found = tuple[Any, Any, Callable[[], Solution]]
-"""A run, its path, and how it was found, if somebody reads it."""
-
-
-def _exact(problem: Problem, usual: Usual, end: float) -> Found | None:
+def _exact(problem: Problem, usual: Usual, end: float) -> Solution | None:
     """Return the exact solution of a free body, whose states are computed when they are read."""
     wish, error = usual.wish, exact_error(norm(problem.velocity) * (end - problem.t0))
     if not usual.is_ready("exact") or error > (1.0 if wish.of_steps else wish.tol):
         return None
     run = ExactRun(problem, end)
-    path = ExactPath(run)
-    return run, path, lambda: exact_solution(run, path, error, wish)
+    return exact_solution(run, ExactPath(run), error, wish)
 
 
 class ExactPath:
@@ -182,7 +175,7 @@ class ExactPath:
     rejected, finished = 0, True
 
     def __init__(self, run: ExactRun) -> None:
-        self.run = run
+        self.run, self.steps = run, run.parts
 
     @functools.cached_property
     def times(self) -> np.ndarray:
@@ -200,7 +193,7 @@ class ExactPath:
         return Path(times, self.run.rows_at(times))
 
 
-def _stepped(problem: Problem, bound: Bound, loops: Loops, end: float, turn: float) -> Found | None:
+def _stepped(problem: Problem, bound: Bound, loops: Loops, end: float, turn: float) -> Solution | None:
     """Return the solution of a body in a field."""
     _, body, _, _, usual, system = bound
     y, t = (problem.quaternion, problem.momentum), problem.t0
@@ -221,20 +214,8 @@ def _stepped(problem: Problem, bound: Bound, loops: Loops, end: float, turn: flo
         if not found.reached:
             return None
         run, error = found.run, found.error
-    path = run.path()
-
-    def solution() -> Solution:
-        reason = reason_of_first(problem, kind, error, wish)
-        return Solution(run, path, run.loop.label, lambda: reason, error)
-
-    return run, path, solution
-
-
-def _told(
-    problem: Problem, wish: Wish, solution: Callable[[], Solution], seconds: float, compile_seconds: float
-) -> Info:
-    """Return what a run says about itself."""
-    return info_of_solution(problem, wish, solution(), seconds, compile_seconds)
+    reason = functools.partial(reason_of_first, problem, kind, error, wish)
+    return Solution(run, run.path(), run.loop.label, reason, error)
 
 
 def _bound(problem: Problem, tol: float, of_steps: bool) -> Bound | None:

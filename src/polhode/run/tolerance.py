@@ -88,12 +88,16 @@ class ExactRun:
         return math.hypot(*self.problem.velocity) * (self.end - self.problem.t0)
 
     @property
+    def parts(self) -> int:
+        """Number of states after the first one."""
+        return min(2000, max(100, math.ceil(self.turned / SHOWN))) if self.times is None else len(self.times) - 1
+
+    @property
     def moments(self) -> np.ndarray:
         """The given times, or equally spaced ones."""
         times = self.times
         if times is None:
-            parts = min(2000, max(100, math.ceil(self.turned / SHOWN)))
-            times = np.linspace(self.problem.t0, self.end, 1 + parts)
+            times = np.linspace(self.problem.t0, self.end, 1 + self.parts)
         return times if self.digits is None else in_digits(times)
 
     def __call__(self) -> Path:
@@ -307,7 +311,7 @@ def _adaptively(
 
 
 def reason_of_first(problem: Problem, kind: AdaptiveStep, error: float | None, wish: Wish) -> str:
-    """Explain the choice of a kind of step that was the first to be tried and reached the tolerance."""
+    """Return why a kind of step was chosen that was the first to be tried and reached the tolerance."""
     return _why(problem, kind, formula(problem), ()) + (NOT_ESTIMATED if error is None else _limit(error, wish))
 
 
@@ -386,9 +390,9 @@ def solve_to(
             stop.partial = Trajectory(states_of(problem, stop.path, wish.digits), info)  # type: ignore[attr-defined]
         raise
     path = solution.path
-    told = functools.partial(info_of_solution, problem, wish, solution, watch.seconds, watch.compile_seconds)
+    described = describing(problem, wish, solution, watch.seconds, watch.compile_seconds)
     dense = Dense(problem, solution.run, path, wish.digits)
-    sol = Trajectory(states_of(problem, path, wish.digits), told, dense=dense, problem=problem)
+    sol = Trajectory(states_of(problem, path, wish.digits), described, dense=dense, problem=problem)
     if happened:
         sol.events = [sol.at(times) for times in happened]
     if not path.finished:
@@ -412,14 +416,20 @@ def check_tolerance(wish: Wish) -> None:
     raise InputError(f"{wish.name} must lie between {smallest:g} and {LARGEST:g} {where}; got {wish.tol:g}{more}")
 
 
-def info_of_solution(problem: Problem, wish: Wish, solution: Solution, seconds: float, compile_seconds: float) -> Info:
-    """Return the metadata of a trajectory."""
-    path, steps = solution.path, len(solution.path.times) - 1
-    return _info(
-        problem, wish, method=solution.method, dt=solution.dt, reason=solution.reason(), error_estimate=solution.error,
-        seconds=seconds, compile_seconds=compile_seconds, steps=steps, accepted=steps, rejected=path.rejected,
-        status="finished" if path.finished else "failed",
+def describing(
+    problem: Problem, wish: Wish, solution: Solution, seconds: float, compile_seconds: float
+) -> Callable[[], Info]:
+    """Return a function that makes the metadata of a trajectory; it does not hold the path."""
+    path = solution.path
+    return functools.partial(
+        _info_of_run, problem, wish, solution.reason, method=solution.method, dt=solution.dt,
+        error_estimate=solution.error, seconds=seconds, compile_seconds=compile_seconds, steps=path.steps,
+        accepted=path.steps, rejected=path.rejected, status="finished" if path.finished else "failed",
     )  # fmt: skip
+
+
+def _info_of_run(problem: Problem, wish: Wish, reason: Callable[[], str], **details: Any) -> Info:
+    return _info(problem, wish, reason=reason(), **details)
 
 
 def _with_progress(
