@@ -414,3 +414,11 @@ def test_an_edit_changes_the_keys_of_what_uses_it(what, keys, tmp_path):
     edits, affected = EDITS[what]
     found = keys_of(begun(tree(tmp_path, edits)))
     assert {name for name in keys if found[name] != keys[name]} == (set(keys) if affected is None else affected)
+
+
+def test_the_entry_point_of_a_compiled_function_needs_no_compiler(monkeypatch):
+    """To ask the compiler takes ten milliseconds, even if it finds the function compiled."""
+    run = program.program(lambda: lambda x: 2 * x + 1, "test of an entry point").run
+    assert run(0.25) == 1.5
+    monkeypatch.setattr(run, "compile", None)
+    assert program.entry_point(run, 0.5)(3.0) == 7.0

@@ -93,7 +93,8 @@ def entry_point(run: Any, *arguments: Any) -> Callable[..., Any]:
     the caller must know the types: a number of another type is converted.
     """
     signature = tuple(map(run.typeof_pyval, arguments))
-    run.compile(signature)
+    if signature not in run.overloads:  # `run.compile` prepares the compiler before it looks
+        run.compile(signature)
     found: Callable[..., Any] = run.overloads[signature].entry_point
     return found
 
