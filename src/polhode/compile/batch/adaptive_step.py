@@ -16,12 +16,12 @@ from numba.extending import register_jitable
 from ...kernels.loops import COLUMNS, STALLED, attempting_steps, first_step, weights_of_errors
 from ...numbers.primitives import where
 from .. import numba_target
-from ..simd.vector_types import LANES, bits_of, load, store
+from ..simd.vector_types import LANES, bits_of, load, lowest, store
 from ..threads import share_out, sliced
 from . import layout
 from .fixed_step import lane_space, reader
 from .layout import Sizes
-from .places import COLUMNS_OF_DATA, PARAMETERS
+from .places import ATTITUDE, COLUMNS_OF_DATA, MOMENTUM, PARAMETERS, STATE
 
 MOST = 1e6
 """Attempted steps after which a body fails."""
@@ -40,115 +40,129 @@ ALL = (1 << LANES) - 1
 QUOTA = 2000
 """Attempted steps of a vector of bodies in the first slice: a few milliseconds."""
 
-CHUNK, FEWEST, ROOM = 4096, 16 * LANES, 1 << 22
-"""Bodies that a thread takes at a time: their numbers fit its cache, and their memory is used again. If many states are
-kept, they are fewer, with at most `ROOM` numbers; a lane has to run some of them, or it waits for others at the end."""
-
 
 def loop(controlled_step: Callable[..., Any], sizes: Sizes) -> Callable[..., Any]:
     """The run with a controlled step, to be compiled.
 
-    ``run(t0, ends, longest, tolerance, angle, orders, columns, data, begin, stop, quota, block, body, leg, place, rows,
-    failed)`` integrates the bodies from `begin` (a multiple of LANES) to `stop`, columns of `data`, to the last of the
-    times `ends`, and returns True when all are finished. `angle` is that of the first step, a guess. `columns` are
-    those of the field's data.
-    After `quota` attempted steps it returns False; called again with the same arrays it continues (`block`: the lanes,
-    `body`: the body in each lane, `leg`: the index of its next time in `ends`, `place`: next body, bodies left, whether
-    first steps are guessed; zeros at the start). ``place[3]`` gets the number of attempts. The columns of ``rows[i]``
-    get the state at ``ends[i]``, the number of steps and the largest momentum until then. If no further step succeeds,
-    ``failed[body]`` gets the number of that step, counting from 1, the column of the last row the last good state, and
-    the rows between are NaN. The tolerance is for the attitude; `loops.weights_of_errors` derives that of the momentum.
-    `data` is overwritten.
+    ``run(t0, ends, longest, tolerance, angle, orders, given, begin, stop, quota, block, waiting, shown, body, leg,
+    place, q, m, extra_columns, failed)`` integrates the bodies from `begin` (a multiple of LANES) to `stop` to the last
+    of the times `ends`, and returns True when all are finished. `angle` is that of the first step, a guess. After
+    `quota` attempted steps it returns False; called again with the same arrays it continues (`block`: the lanes,
+    `waiting`: the bodies that come next, `body`: the body in each lane, `leg`: the index of its next time in `ends`,
+    `place`: the next body, and the bodies left, -1 at the start). ``q[1 + i]``, ``m[1 + i]`` and ``extra_columns[i]``
+    get the states at ``ends[i]``, and the number of steps, the largest momentum until then (if there is room) and the
+    states of the field. If no further step succeeds, ``failed[body]`` gets the number of that step, counting from 1,
+    the last state is the last good one, and those between are NaN. The tolerance is for the attitude;
+    `loops.weights_of_errors` derives that of the momentum.
     """
     size, count = sizes.dt, len(sizes.states)
     states = np.array([PARAMETERS + i for i in sizes.states], dtype=np.int64)
     TIME, _, LARGEST, STEPS, STALLS, NEXT = range(size, size + EXTRA)
     go_on = layout.borrowing(_stepper(controlled_step, sizes))
-    guess = layout.borrowing(_guessing(sizes))
+    lay, turn_back, guess = layout.laying(sizes), layout.turning_back(sizes), layout.borrowing(_guessing(sizes))
+    hand_over = layout.from_lanes
 
-    def written(block: Any, lane: int, row: Any, b: int) -> None:
-        """Write the state of a lane to the column of its body."""
-        for j in range(COLUMNS):  # a slice would take ten times as long to compile
-            row[j, b] = block[j, lane]
-        row[COLUMNS, b] = block[STEPS, lane]
-        row[COLUMNS + 1, b] = math.sqrt(block[LARGEST, lane])
-        for k in range(count):
-            row[COLUMNS + BEHIND + k, b] = block[states[k], lane]
+    def awaited(
+        given: Any, first: int, stop: int, t0: Any, ends: Any, longest: Any, angle: Any, bodies: Any, waiting: Any
+    ) -> None:
+        """Let the bodies from `first` on wait: their numbers, the extra ones, and a guess of their first steps."""
+        for lane in range(LANES):
+            bodies[lane] = min(first + lane, stop - 1)
+        lay(given, bodies, waiting, 0)
+        for j in range(size, size + EXTRA):
+            for lane in range(LANES):
+                waiting[j, lane] = 0.0
+        for lane in range(LANES):
+            waiting[TIME, lane], waiting[NEXT, lane] = t0, ends[0]
+        guess(waiting, 0, angle, min(ends[0] - t0, longest), given[COLUMNS_OF_DATA:])
+
+    wait = layout.borrowing(awaited)
+
+    def showed(block: Any, shown: Any) -> None:
+        """Copy the states in all lanes, and rotate them into the users' axes."""
+        for j in range(COLUMNS):
+            store(shown[0, j], 0, load(block[STATE + j], 0))
+        turn_back(shown, 0, block, 0)
+
+    show = layout.borrowing(showed)
+
+    def written(block: Any, shown: Any, lane: int, body: Any, i: int, q: Any, m: Any, extra_columns: Any) -> None:
+        """Write the state of a lane to the results of its body, number i after the start."""
+        hand_over(shown[0], 0, 0, body, lane, lane + 1, q[1 + i], 4)
+        hand_over(shown[0], 4, 0, body, lane, lane + 1, m[1 + i], 3)
+        row = extra_columns[i, body[lane]]
+        row[0] = block[STEPS, lane]
+        if len(row) > 1:
+            row[1] = math.sqrt(block[LARGEST, lane])
+            for k in range(count):
+                row[BEHIND + k] = block[states[k], lane]
 
     write = layout.borrowing(written)
 
-    def passed(block: Any, lane: int, b: int, leg: Any, ends: Any, rows: Any) -> None:
+    def passed(
+        block: Any, shown: Any, lane: int, body: Any, leg: Any, ends: Any, q: Any, m: Any, extra_columns: Any
+    ) -> None:
         """Keep the state of a lane that has reached a time before the last."""
         if leg[lane] < len(ends) - 1 and block[TIME, lane] >= ends[leg[lane]]:
-            if b >= 0:
-                write(block, lane, rows[leg[lane]], b)
+            if body[lane] >= 0:
+                write(block, shown, lane, body, leg[lane], q, m, extra_columns)
             leg[lane] += 1
             block[NEXT, lane] = ends[leg[lane]]
 
     keep = layout.borrowing(passed)
 
-    def finished(block: Any, lane: int, b: int, leg: Any, ends: Any, rows: Any, failed: Any) -> None:
-        """Hand over the last state of a body; a body that failed has no states from then on."""
-        last = len(ends) - 1
+    def finished(
+        block: Any, shown: Any, lane: int, body: Any, leg: Any, ends: Any, q: Any, m: Any, extra_columns: Any,
+        failed: Any,
+    ) -> None:  # fmt: skip
+        """Write the last state of a body; a body that failed has no states from then on."""
+        b, last = body[lane], len(ends) - 1
         for i in range(leg[lane], last):
-            for j in range(COLUMNS + BEHIND + count):
-                rows[i, j, b] = np.nan
-        write(block, lane, rows[last], b)
+            q[1 + i, b, :], m[1 + i, b, :], extra_columns[i, b, :] = np.nan, np.nan, np.nan
+        write(block, shown, lane, body, last, q, m, extra_columns)
         failed[b] = -1 if block[TIME, lane] >= ends[last] else block[STEPS, lane] + 1
 
     finish = layout.borrowing(finished)
 
-    def seated(block: Any, lane: int, data: Any, b: int, leg: Any) -> None:
-        """Put a body into a lane."""
+    def seated(block: Any, lane: int, waiting: Any, seat: int) -> None:
+        """Put a waiting body into a lane."""
         for j in range(size + EXTRA):
-            block[j, lane] = data[j, b]
-        leg[lane] = 0
+            block[j, lane] = waiting[j, seat]
 
-    seat = layout.borrowing(seated)
-
-    def begun(t0: Any, ends: Any, longest: Any, angle: Any, columns: Any, data: Any, begin: int, stop: int) -> None:
-        """Set the extra numbers of all bodies, and guess their first steps."""
-        span = min(ends[0] - t0, longest)
-        for first in range(begin, stop, LANES):
-            for i in range(first, first + LANES):
-                for j in range(size, size + EXTRA):
-                    data[j, i] = 0.0
-                data[TIME, i], data[NEXT, i] = t0, ends[0]
-            guess(data, first, angle, span, columns)
-
-    start = layout.borrowing(begun)
+    take_seat = layout.borrowing(seated)
 
     def run(
-        t0: Any, ends: Any, longest: Any, tolerance: Any, angle: Any, orders: Any, columns: Any, data: Any, begin: int,
-        stop: int, quota: int, block: Any, body: Any, leg: Any, place: Any, rows: Any, failed: Any,
+        t0: Any, ends: Any, longest: Any, tolerance: Any, angle: Any, orders: Any, given: Any, begin: int, stop: int,
+        quota: int, block: Any, waiting: Any, shown: Any, body: Any, leg: Any, place: Any, q: Any, m: Any,
+        extra_columns: Any, failed: Any,
     ) -> bool:  # fmt: skip
-        end, tries = ends[-1], 0
-        if place[2] == 0:
-            start(t0, ends, longest, angle, columns, data, begin, stop)
+        end, columns, bodies = ends[-1], given[COLUMNS_OF_DATA:], np.empty(LANES, np.int64)
+        if place[1] < 0:
             for i in range(LANES):
                 block[TIME, i] = end  # no body has a lane yet
                 body[i], leg[i] = -1, len(ends) - 1
-            place[0], place[1], place[2] = begin, stop - begin, 1
+            place[0], place[1] = begin, stop - begin
         coming, left, stopped = place[0], place[1], ALL
-        while left > 0 and tries < quota:
-            for i in range(LANES):
-                if not stopped >> i & 1:
-                    continue
-                keep(block, i, body[i], leg, ends, rows)
+        while left > 0 and quota > 0:
+            show(block, shown)
+            while stopped != 0:
+                i = lowest(stopped)
+                stopped &= stopped - 1
+                keep(block, shown, i, body, leg, ends, q, m, extra_columns)
                 if block[TIME, i] < end and block[STALLS, i] < STALLED and block[STEPS, i] < MOST:
                     continue
-                b = body[i]
-                if b >= 0:
-                    finish(block, i, b, leg, ends, rows, failed)
+                if body[i] >= 0:
+                    finish(block, shown, i, body, leg, ends, q, m, extra_columns, failed)
                     left -= 1
-                seat(block, i, data, min(coming, stop - 1), leg)
-                body[i] = coming if coming < stop else -1  # a lane without a body repeats the last one
+                if coming < stop and (coming - begin) % LANES == 0:
+                    wait(given, coming, stop, t0, ends, longest, angle, bodies, waiting)
+                take_seat(block, i, waiting, (min(coming, stop - 1) - begin) % LANES)
+                body[i], leg[i] = coming if coming < stop else -1, 0  # a lane without a body repeats the last one
                 coming += 1
-            stopped = 0 if left > 0 else ALL
-            while stopped == 0 and tries < quota:
+            while stopped == 0 and left > 0 and quota > 0:
                 stopped = go_on(block, 0, end, longest, tolerance, orders, columns)
-                tries += 1
-        place[0], place[1], place[3] = coming, left, tries
+                quota -= 1
+        place[0], place[1] = coming, left
         return left == 0
 
     return run
@@ -213,63 +227,40 @@ def _keeping_states(sizes: Sizes) -> Callable[..., Any]:
 
 def run_on_cores(
     run: Any, times: tuple[float, Any, float], tolerance: float, setting: tuple[float, Any],
-    given: tuple[np.ndarray, ...], found: Any, threads: int | None = None,
+    given: tuple[np.ndarray, ...], found: tuple[np.ndarray, ...], threads: int | None = None,
 ) -> None:  # fmt: skip
     """Run all bodies on all cores; `times` are the start, the kept times, and the longest step.
 
     `setting` are the angle of the first step and the orders of the steps, `found` the result arrays.
     """
     ends = np.atleast_1d(times[1]).astype(float)
-    asked = times[0], ends, times[2], tolerance, *setting, given[COLUMNS_OF_DATA:]
-    _Part(run, asked, given, found, 0, 0).compile()  # once, before the threads start
+    asked = times[0], ends, times[2], tolerance, *setting, given
+    q, m, extra_columns, failed = found
+    numbers = extra_columns if extra_columns.dtype == float else extra_columns.view(float)
 
-    def work(begin: int, end: int) -> Iterator[None]:
-        return sliced(_Part(run, asked, given, found, LANES * begin, min(LANES * end, len(found[-1]))), QUOTA)
+    def part(begin: int, end: int) -> Callable[[int], bool]:
+        return _part(run, asked, begin, end, (q, m, numbers, failed))
 
-    share_out(work, -(-len(found[-1]) // LANES), threads, long=True)
+    part(0, 0)(1)  # compiled once, before the threads start
+
+    def work(first: int, last: int) -> Iterator[None]:
+        begin, end = LANES * first, min(LANES * last, len(failed))
+        for start, there in ((given[ATTITUDE], q[0]), (given[MOMENTUM], m[0])):
+            there[begin:end] = start[begin:end] if len(start) > 1 else start
+        yield from sliced(part(begin, end), QUOTA)
+        if numbers is not extra_columns:
+            extra_columns[:, begin:end] = numbers[:, begin:end]  # numbers of steps, as integers in the same memory
+
+    share_out(work, -(-len(failed) // LANES), threads, long=True)
 
 
-class _Part:
-    """The bodies from `begin` to `end`, run by one thread in chunks.
+def _part(run: Any, asked: tuple[Any, ...], begin: int, end: int, found: tuple[np.ndarray, ...]) -> Any:
+    """Return a function of the attempts it may make that runs the bodies from `begin` to `end`, in memory of its own.
 
-    ``part(quota)`` makes about `quota` attempts to step, and returns True if all bodies are finished; False means that
-    the attempts were made, so that the time of a call tells how long one takes.
+    It returns True if all bodies are finished.
     """
-
-    def __init__(self, run: Any, asked: Any, given: tuple[np.ndarray, ...], found: Any, begin: int, end: int) -> None:
-        self.run, self.asked, self.given, self.found = run, asked, given, found
-        self.first, self.end, self.fresh = begin, end, True
-        size, kept = layout.sizes(given).dt + EXTRA, len(asked[1])
-        columns = COLUMNS + max(BEHIND, found[-2].shape[2])
-        self.chunk = min(CHUNK, max(FEWEST, ROOM // (size + kept * columns)), end - begin)
-        # an odd number of vectors: with a power of two the numbers of a body would share one set of the cache
-        width = LANES * (-(-self.chunk // LANES) | 1)
-        self.data, self.block = layout.aligned((size, width)), layout.aligned((size, LANES))
-        self.rows = layout.aligned((kept, columns, width))
-        self.body, self.leg, self.place = (np.zeros(n, np.int64) for n in (LANES, LANES, 4))
-
-    def compile(self) -> None:
-        """Compile the run."""
-        self._run(0, 1)
-
-    def __call__(self, quota: int) -> bool:
-        total = len(self.found[-1])
-        while quota > 0:
-            last = min(self.first + self.chunk, self.end)
-            if self.fresh:
-                layout.lay_out(self.given, layout.EVERYBODY, last, self.data, self.first, total)
-                self.place[:] = 0
-            self.fresh = self._run(last, quota)
-            quota -= self.place[3]
-            if self.fresh:
-                layout.hand_all_over(self.given, layout.EVERYBODY, self.rows, self.first, last, self.found[:-1], total)
-                self.first = last
-                if last == self.end:
-                    return True
-        return False
-
-    def _run(self, last: int, quota: int) -> bool:
-        failed = self.found[-1][self.first : last]
-        lanes = self.block, self.body, self.leg, self.place
-        done: bool = self.run(*self.asked, self.data, 0, last - self.first, quota, *lanes, self.rows, failed)
-        return done
+    size = layout.sizes(asked[-1]).dt + EXTRA
+    block, waiting = layout.aligned((size, LANES)), layout.aligned((size, LANES))
+    shown, body, leg = layout.aligned((1, COLUMNS, LANES)), np.zeros(LANES, np.int64), np.zeros(LANES, np.int64)
+    place = np.array([begin, -1])
+    return lambda quota: run(*asked, begin, end, quota, block, waiting, shown, body, leg, place, *found)

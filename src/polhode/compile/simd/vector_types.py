@@ -304,6 +304,16 @@ def bits_of(typingctx: Any, condition: Any) -> Any:
 
 
 @intrinsic
+def lowest(typingctx: Any, bits: Any) -> Any:
+    """The number of the lowest bit that is set; there must be one."""
+
+    def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.int64), make
+
+
+@intrinsic
 def spread(typingctx: Any, x: Any) -> Any:
     """A vector of equal numbers."""
     return lanes(types.float64), lambda context, builder, sig, args: _spread(builder, args[0], _VECTOR)
