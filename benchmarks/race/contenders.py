@@ -62,7 +62,7 @@ def propagate(name: str) -> Callable[[Case], Prepared]:
 
         def prepare(tol: float) -> Callable[[Any], Any]:
             fly = ph.propagator(case.problem, **{name: tol})
-            return lambda start: fly(*start, end).quaternion
+            return lambda start: fly(start[0], start[1], end).quaternion
 
         return {"": prepare}
 

@@ -281,7 +281,7 @@ class Problem:
     @property
     def axes_quaternion(self) -> tuple[float, ...]:
         """Quaternion from principal to user axes; empty if they are the same."""
-        return self.principal(floats.number)[1]
+        return self.body.principal.to_body
 
     def principal(self, number: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Principal moments and `axes_quaternion`, in the precision of a number type."""

@@ -145,14 +145,19 @@ def quickly(problem: Problem, tol: Any, step_tol: Any, t_end: Any) -> Trajectory
     bound = _bound(problem, allowed, of_steps)
     if bound is None:
         return None
-    speed, span = math.hypot(*problem.velocity), end - problem.t0
+    velocity, span = problem.velocity, end - problem.t0
+    speed = math.hypot(*velocity)
     turn = speed * span
     if not (
         2 * SLOWEST < speed < FASTEST and SHORTEST < span < LONGEST and span > SPARSE * abs(end) and turn < FARTHEST
     ):
         return None
     usual = bound.usual
-    found = _exact(problem, usual, end) if usual.loops is None else _stepped(problem, bound, usual.loops, end, turn)
+    found = (
+        _exact(problem, usual, end, norm(velocity) * span)
+        if usual.loops is None
+        else _stepped(problem, bound, usual.loops, end, turn)
+    )
     if found is None:
         return None
     path, compiled = found.path, compile_seconds() - compiled
@@ -160,9 +165,9 @@ def quickly(problem: Problem, tol: Any, step_tol: Any, t_end: Any) -> Trajectory
     return Trajectory(Lazy(problem, path), described, dense=Dense(problem, found.run, path), problem=problem)
 
 
-def _exact(problem: Problem, usual: Usual, end: float) -> Solution | None:
+def _exact(problem: Problem, usual: Usual, end: float, turned: float) -> Solution | None:
     """Return the exact solution of a free body, whose states are computed when they are read."""
-    wish, error = usual.wish, exact_error(norm(problem.velocity) * (end - problem.t0))
+    wish, error = usual.wish, exact_error(turned)
     if not usual.is_ready("exact") or error > (1.0 if wish.of_steps else wish.tol):
         return None
     run = ExactRun(problem, end)

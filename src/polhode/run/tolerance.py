@@ -82,7 +82,7 @@ class ExactRun:
 
         self.rows_at = prepared(self.problem, self.digits)
 
-    @property
+    @functools.cached_property
     def turned(self) -> float:
         """The rotation angle."""
         return math.hypot(*self.problem.velocity) * (self.end - self.problem.t0)
