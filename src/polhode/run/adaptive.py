@@ -115,8 +115,8 @@ class Path:
         return len(self.times) - 1
 
     def last(self) -> Path:
-        """Return the last state."""
-        return Path(self.times[-1:], self.rows[-1:])
+        """Return the last state, in memory of its own."""
+        return Path(self.times[-1:].copy(), self.rows[-1:].copy())
 
 
 class Repeats(NamedTuple):

@@ -95,7 +95,10 @@ class Loops:
 
     def kind(self, y: Any, system: Any, t: float, end: float, turn: float) -> AdaptiveStep:
         """Return the kind of step that needs the least work from a state through an angle."""
-        choice = self.choice(turn)
+        return self.decided(self.choice(turn), y, system, t, end)
+
+    def decided(self, choice: Choice, y: Any, system: Any, t: float, end: float) -> AdaptiveStep:
+        """Return the kind of step of a choice, for a state at the start of a run."""
         if choice.measures is None:
             return choice.kinds[0]
         favoured = self.favours_series(t, end, end - t, y, system, self.wish.step, *choice.measures)

@@ -204,9 +204,10 @@ def _stepped(problem: Problem, bound: Bound, loops: Loops, end: float, turn: flo
     y, t = (problem.quaternion, problem.momentum), problem.t0
     if body.to_body:
         y = problem._in_principal_axes(y, body.moments, body.to_body)
-    if loops.choice(turn).measures is not None and not usual.is_ready("choice"):
+    choice = loops.choice(turn)
+    if choice.measures is not None and not usual.is_ready("choice"):
         return None
-    kind = loops.kind(y, system, t, end, turn)
+    kind = loops.decided(choice, y, system, t, end)
     if not usual.is_ready(kind.name):
         return None
     start, wish, error = (loops, system, kind, y, t, end, None), loops.wish, None

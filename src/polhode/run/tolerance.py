@@ -422,14 +422,20 @@ def describing(
     """Return a function that makes the metadata of a trajectory; it does not hold the path."""
     path = solution.path
     return functools.partial(
-        _info_of_run, problem, wish, solution.reason, method=solution.method, dt=solution.dt,
-        error_estimate=solution.error, seconds=seconds, compile_seconds=compile_seconds, steps=path.steps,
-        accepted=path.steps, rejected=path.rejected, status="finished" if path.finished else "failed",
+        _info_of_run, problem, wish, solution.reason, solution.method, solution.dt, solution.error, seconds,
+        compile_seconds, path.steps, path.rejected, path.finished,
     )  # fmt: skip
 
 
-def _info_of_run(problem: Problem, wish: Wish, reason: Callable[[], str], **details: Any) -> Info:
-    return _info(problem, wish, reason=reason(), **details)
+def _info_of_run(
+    problem: Problem, wish: Wish, reason: Callable[[], str], method: str, dt: float, error: float | None,
+    seconds: float, compile_seconds: float, steps: int, rejected: int, finished: bool,
+) -> Info:  # fmt: skip
+    return _info(
+        problem, wish, method=method, dt=dt, reason=reason(), error_estimate=error, seconds=seconds,
+        compile_seconds=compile_seconds, steps=steps, accepted=steps, rejected=rejected,
+        status="finished" if finished else "failed",
+    )  # fmt: skip
 
 
 def _with_progress(
