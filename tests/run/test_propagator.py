@@ -354,3 +354,16 @@ def test_jumps_are_located_as_by_solve(tolerance):
     end, sol = ph.propagator(problem, **tolerance)(t_end=5.0), ph.solve(problem, **tolerance, t_end=5.0)
     assert (end.quaternion, end.momentum) == (tuple(sol.quaternion[-1]), tuple(sol.momentum[-1]))
     assert end.method == sol.method
+
+
+def test_sums_over_rows():
+    """A column of data is no number, of which a bound could be looked for."""
+
+    @ph.potential
+    def charged(R, charges):
+        return ph.total(lambda c: c[0] * R[2][2] + c[1] * R[1][2], charges)
+
+    problem = ph.Problem(ph.Body([1.0, 2.0, 2.5]), charged(charges=[[0.1, 0.2], [0.3, 0.1]]), momentum=[0.3, 1.0, 0.2])
+    fly, sol = ph.propagator(problem, tol=1e-6), ph.solve(problem, tol=1e-6, t_end=1.0)
+    for _ in range(3):
+        assert fly(problem.quaternion, problem.momentum, 1.0).quaternion == tuple(sol.quaternion[-1].tolist())

@@ -7,6 +7,7 @@ import math
 import pickle
 import sys
 import threading
+import types
 import weakref
 from typing import Any
 
@@ -241,3 +242,106 @@ def test_a_state_at_which_the_field_fails_is_refused():
     ph.solve(problem, tol=1e-6, t_end=0.1)
     with pytest.raises(ph.InputError, match="division"):
         problem.starting(attitude=[0.5, 0.5, 0.5, 0.5])
+
+
+def again(problem: ph.Problem, **how: Any) -> Any:
+    """The last of several runs, which goes the quick way."""
+    return [ph.solve(problem, **how) for _ in range(4)][-1]
+
+
+@pytest.mark.parametrize("field", [None, tilted(1.0, 0.4)], ids=str)
+def test_a_result_keeps_the_problem_as_it_was(field, monkeypatch):
+    """Whatever is read from it later: attributes of a problem may be replaced."""
+    for solved in (again, lambda problem, **how: in_the_general_way(monkeypatch, problem, **how)):
+        problem = ph.Problem(BODY, field, **MOVING)
+        expected, sol = (solved(problem, tol=1e-7, t_end=3.0) for _ in range(2))
+        names = "t", "quaternion", "momentum", "omega", "energy"
+        known = [getattr(expected, name) for name in names]
+        about, drift = expected.info.problem, expected.drift()
+        problem.t0, problem.body, problem.name = 1.0, ph.Body([7.0, 7.0, 3.0]), "other"
+        if field is not None:
+            problem.field = tilted(3.0, 0.0)
+        for name, values in zip(names, known, strict=True):
+            assert np.array_equal(getattr(sol, name), values), name
+        assert sol.info.problem == about
+        assert sol.drift() == drift
+
+
+@pytest.mark.parametrize("body", [BODY, ph.Body([[1.0, 0.1, 0.0], [0.1, 2.0, 0.2], [0.0, 0.2, 2.5]])], ids=str)
+def test_replaced_starts_are_converted_as_in_the_general_way(body, monkeypatch):
+    problem = ph.Problem(body, tilted(1.0, 0.4), **MOVING)
+    again(problem, step_tol=1e-7, t_end=2.0)
+    for momentum in ([0.1, 0.2, 0.3], np.array([0.1, 0.2, 0.3]), tuple(np.array([0.1, 0.2, 0.3], np.float32))):
+        problem.momentum = momentum
+        sol = ph.solve(problem, step_tol=1e-7, t_end=2.0)
+        expected = in_the_general_way(monkeypatch, problem, step_tol=1e-7, t_end=2.0)
+        assert np.array_equal(sol.momentum, expected.momentum)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"tol": math.nan}, "tol must be finite"), ({"step_tol": math.inf}, "step_tol must be finite"),
+        ({"tol": 5.0, "t_end": math.nan}, "t_end must be finite"),
+    ],
+)  # fmt: skip
+def test_messages_are_those_of_the_general_way(given, said):
+    problem = ph.Problem(BODY, tilted(1.0, 0.4), **MOVING)
+    for _ in range(3):
+        with pytest.raises(ph.InputError, match=said):
+            ph.solve(problem, **{"t_end": 1.0} | given)
+
+
+def test_an_interrupted_run_has_a_part(monkeypatch):
+    def interrupted(self: Any) -> None:
+        raise KeyboardInterrupt
+
+    problem = ph.Problem(BODY, tilted(1.0, 0.4), **MOVING)
+    expected = again(problem, tol=1e-7, t_end=2.0)
+    monkeypatch.setattr(quick_solve.PathRun, "_choose_steps", interrupted)
+    with pytest.raises(KeyboardInterrupt) as stop:
+        ph.solve(problem, tol=1e-7, t_end=2.0)
+    partial = stop.value.partial
+    assert (len(partial), partial.status) == (1, "interrupted")
+    assert np.array_equal(partial.quaternion[0], expected.quaternion[0])
+
+
+def test_short_runs_need_little_memory(monkeypatch):
+    problem = ph.Problem(BODY, tilted(1.0, 0.4), **MOVING)
+    short = {"step_tol": 1e-7, "t_end": 0.5}
+    for sol in (again(problem, **short), in_the_general_way(monkeypatch, problem, **short)):
+        assert len(sol) < 20
+        assert sol.stored.path.rows.base is None
+    kept = [again(problem, step_tol=1e-7, t_end=t).momentum.copy() for t in (0.5, 0.6)]
+    sols = [ph.solve(problem, step_tol=1e-7, t_end=t) for t in (0.5, 0.6)]  # which use the same buffer in turn
+    assert all(np.array_equal(sol.momentum, m) for sol, m in zip(sols, kept, strict=True))
+
+
+def test_the_reason_of_a_second_choice_keeps_no_path():
+    """A tolerance that Taylor steps miss, so that a pair is tried."""
+    body = ph.Body([[1.0, 0.1, 0.0], [0.1, 2.0, 0.2], [0.0, 0.2, 2.5]])
+    with pytest.warns(ph.ResultWarning, match="more than tol"):
+        sol = ph.solve(ph.Problem(body, ph.fields.gravity(mgl=1.5), momentum=[0.3, 1.0, 0.2]), tol=1e-10, t_end=500.0)
+    path, last = weakref.ref(sol.stored.path), sol.last()
+    described = last._info
+    del sol, last
+    gc.collect()
+    assert path() is None
+    assert not any(isinstance(x, np.ndarray) for x in gc.get_referents(described))
+    assert not any(type(x).__name__ in ("Solution", "Path") for x in reachable(described))
+
+
+def reachable(thing: Any) -> list[Any]:
+    """What a partial function holds, without modules and classes."""
+    seen: dict[int, Any] = {}
+    waiting = [thing]
+    while waiting:
+        x = waiting.pop()
+        if id(x) in seen or isinstance(x, type(sys) | type) or len(seen) > 100_000:
+            continue
+        seen[id(x)] = x
+        if isinstance(x, types.FunctionType):
+            waiting += [cell.cell_contents for cell in x.__closure__ or ()]
+        elif isinstance(x, tuple | list | dict) or type(x).__name__ in ("partial", "Solution", "Path"):
+            waiting += gc.get_referents(x)
+    return list(seen.values())

@@ -104,8 +104,10 @@ def _in_parts(
                 if stopped.is_set():
                     return
 
-    helpers = [_threads(os.getpid(), threads - 1).submit(help_out) for _ in range(min(threads, parts) - 1)]
+    helpers = list[concurrent.futures.Future[None]]()
     try:
+        for _ in range(min(threads, parts) - 1):
+            helpers.append(_threads(os.getpid(), threads - 1).submit(help_out))
         help_out()
         for helper in helpers:
             if not helper.cancel():  # a thread that has not begun until now finds nothing to do

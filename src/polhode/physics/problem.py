@@ -246,6 +246,12 @@ class Problem:
         check_axial(self.body, name, vector)
         return tuple((self.body.inertia @ vector).tolist()) if name.endswith("omega") else vector
 
+    def snapshot(self) -> Problem:
+        """Return the problem as it is now: if parts of this one are replaced later, the other one keeps them."""
+        made = object.__new__(type(self))
+        made.__dict__ = self.__dict__.copy()
+        return made
+
     @property
     def omega(self) -> np.ndarray:
         """Initial body angular velocity."""

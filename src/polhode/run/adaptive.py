@@ -119,6 +119,12 @@ class Path:
         return Path(self.times[-1:].copy(), self.rows[-1:].copy())
 
 
+def begun(buffer: np.ndarray, count: int) -> np.ndarray:
+    """Return the first rows of a buffer; in memory of their own, if they are a small part of it."""
+    rows = buffer[:count]
+    return rows.copy() if 2 * count < len(buffer) else rows
+
+
 class Repeats(NamedTuple):
     """What a run repeats with shorter steps."""
 
@@ -247,7 +253,8 @@ class Run:
                 done = not fine or crawling or filled < size or t >= self.end
                 after = None if done else Standing(number, t, y, proposal, largest, size, attempted)
                 finished = fine and not crawling
-                yield Path(times[:filled], rows[:filled], rejected, finished, crawling, largest, turned, after)
+                kept = (begun(times, filled), begun(rows, filled))
+                yield Path(*kept, rejected, finished, crawling, largest, turned, after)
                 if done:
                     return
                 rejected, turned = 0, 0.0

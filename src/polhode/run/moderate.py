@@ -49,7 +49,7 @@ class Moderate:
         field = problem.field
         if field is None:
             return True
-        if "t" in field.reads:
+        if "t" in field.reads or field.columns:
             return False
         limit, values, (known, intervals) = inertia * 4.0 ** (NEAR - 1), field.parameters, self._known
         if known <= limit and all(low <= x <= high for x, (low, high) in zip(values, intervals, strict=True)):

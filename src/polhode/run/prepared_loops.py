@@ -70,6 +70,8 @@ class Loops:
         self.code: dict[str, tuple[Any, Any]] = {}
         self.loops: dict[tuple[str, float], Loop] = {}
         self.chosen: list[tuple[float, float, Choice]] = []
+        self.spare: list[tuple[np.ndarray, np.ndarray]] = []
+        """Arrays for the first piece of a run that nobody uses."""
 
     def loop(self, kind: AdaptiveStep, tol: float) -> Loop:
         """Return the loop of a kind of step with an error of each step."""

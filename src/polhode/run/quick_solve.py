@@ -26,15 +26,15 @@ from ..physics.fields.varying_inertia import VaryingField
 from ..physics.inertia_tensor import Principal
 from ..physics.problem import Problem
 from ..results.trajectory import Trajectory
-from .adaptive import Path, interpolated
+from .adaptive import Path, begun, interpolated
 from .dense import Dense, Lazy
 from .error_estimate import estimated
 from .exact import exact_error
 from .moderate import FASTEST, LONGEST, SHORTEST, SLOWEST, SPARSE, Moderate
 from .prepared import EndRun
 from .prepared_loops import Loops, onwards
-from .step_control import FEW_ROWS, formula
-from .tolerance import ExactRun, Solution, Wish, check_tolerance, describing, exact_solution, reason_of_first
+from .step_control import FEW_ROWS, LARGEST, SMALLEST, formula
+from .tolerance import ExactRun, Solution, Wish, describing, exact_solution, interrupted, reason_of_first
 
 MOST_PIECES = 2
 """Pieces of a run after its first one, of 1024 and 4096 steps; a longer run shows its progress."""
@@ -90,14 +90,21 @@ class PathRun(EndRun):
 
     def _choose_steps(self) -> None:
         _, system, _, y, t, end, _ = self.start
-        loop, (times, rows) = self.loop, _started(t, y, FEW_ROWS)
+        loop, spare = self.loop, self.start[0].spare
+        try:
+            times, rows = spare.pop()
+        except IndexError:
+            times, rows = _buffers(FEW_ROWS)
+        _begin(times, rows, t, y)
         first = loop.advance(
             t, end, end, math.inf, -loop.angle or end - t, y, system, loop.tol, 0.0, loop.order, times[1:], rows[1:]
         )
         self.state, _, _, self.largest, self.turned, count, self.rejected, _ = first
         if first[1] >= end:
             self.steps, self.finished, self.crawling = count, True, False
-            self.times, self.rows = times[: count + 1], rows[: count + 1]
+            self.times, self.rows = begun(times, count + 1), begun(rows, count + 1)
+            if self.times.base is None:
+                spare.append((times, rows))
         else:
             pieces = [(times, rows)]
             later = onwards(loop, system, end, first, lambda *piece: pieces.append(piece), MOST_PIECES)
@@ -109,7 +116,8 @@ class PathRun(EndRun):
 
     def _repeat(self, path: EndRun) -> None:
         _, system, _, y, t, _, _ = self.start
-        loop, steps, (times, rows) = self.loop, self.steps, _started(t, y, self.steps + 1)
+        loop, steps, (times, rows) = self.loop, self.steps, _buffers(self.steps + 1)
+        _begin(times, rows, t, y)
         self.state, self.largest, self.apart, self.finished = loop.repeat(
             t, path.mesh, path.chosen, steps, 0, steps, y, path.state, path.largest, system, loop.order,
             times[1:], rows[1:],
@@ -126,12 +134,15 @@ class PathRun(EndRun):
         return interpolated(kind.interpolate, times, path_times, rows, system, self.loop.order)
 
 
-def _started(t: float, y: Any, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return arrays of times and rows that begin with a state."""
-    times, rows = np.empty(size), np.empty((size, COLUMNS))
+def _buffers(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return arrays for times and rows."""
+    return np.empty(size), np.empty((size, COLUMNS))
+
+
+def _begin(times: np.ndarray, rows: np.ndarray, t: float, y: Any) -> None:
+    """Write the state at the start."""
     times[0] = t
     (rows[0, 0], rows[0, 1], rows[0, 2], rows[0, 3]), (rows[0, 4], rows[0, 5], rows[0, 6]) = y
-    return times, rows
 
 
 def quickly(problem: Problem, tol: Any, step_tol: Any, t_end: Any) -> Trajectory | None:
@@ -140,7 +151,7 @@ def quickly(problem: Problem, tol: Any, step_tol: Any, t_end: Any) -> Trajectory
     allowed, end = step_tol if of_steps else tol, problem.t_end if t_end is None else t_end
     if isinstance(end, float) or (type(end) is int and abs(end) < EXACT):
         end = float(end)
-    if type(allowed) is not float or type(end) is not float:
+    if type(allowed) is not float or type(end) is not float or not SMALLEST <= allowed <= LARGEST:
         return None
     bound = _bound(problem, allowed, of_steps)
     if bound is None:
@@ -153,16 +164,26 @@ def quickly(problem: Problem, tol: Any, step_tol: Any, t_end: Any) -> Trajectory
     ):
         return None
     usual = bound.usual
-    found = (
-        _exact(problem, usual, end, norm(velocity) * span)
-        if usual.loops is None
-        else _stepped(problem, bound, usual.loops, end, turn)
-    )
+    try:
+        if usual.loops is None:
+            found = _exact(problem, usual, end, norm(velocity) * span)
+        else:
+            found = _stepped(problem, bound, usual.loops, end, turn)
+    except KeyboardInterrupt as stop:
+        stop.partial = interrupted(problem, usual.wish, _start(problem))  # type: ignore[attr-defined]
+        raise
     if found is None:
         return None
-    path, compiled = found.path, compile_seconds() - compiled
+    path, compiled, problem = found.path, compile_seconds() - compiled, problem.snapshot()
     described = describing(problem, usual.wish, found, time.perf_counter() - began - compiled, compiled)
     return Trajectory(Lazy(problem, path), described, dense=Dense(problem, found.run, path), problem=problem)
+
+
+def _start(problem: Problem) -> Path:
+    """Return the path of an interrupted run: its start, as a quick run is too short for more."""
+    times, rows = _buffers(1)
+    _begin(times, rows, problem.t0, problem.kernel_data(floats.number)[0])
+    return Path(times, rows, finished=False)
 
 
 def _exact(problem: Problem, usual: Usual, end: float, turned: float) -> Solution | None:
@@ -201,7 +222,13 @@ class ExactPath:
 def _stepped(problem: Problem, bound: Bound, loops: Loops, end: float, turn: float) -> Solution | None:
     """Return the solution of a body in a field."""
     _, body, _, _, usual, system = bound
-    y, t = (problem.quaternion, problem.momentum), problem.t0
+    q, m, t = problem.quaternion, problem.momentum, problem.t0
+    if not (
+        type(q) is tuple and type(m) is tuple
+        and float is type(q[0]) is type(q[1]) is type(q[2]) is type(q[3]) is type(m[0]) is type(m[1]) is type(m[2])
+    ):  # fmt: skip
+        return None  # somebody replaced them
+    y: Any = (q, m)
     if body.to_body:
         y = problem._in_principal_axes(y, body.moments, body.to_body)
     choice = loops.choice(turn)
@@ -251,7 +278,6 @@ def _usual(problem: Problem, tol: float, of_steps: bool) -> Usual | None:
     kept = _of_free_bodies if field is None else formula(problem).quick
     if (tol, of_steps) not in kept:
         wish = Wish(tol, of_steps)
-        check_tolerance(wish)
         if len(kept) >= MOST_TOLERANCES:
             kept.clear()
         kept[tol, of_steps] = Usual(problem, wish) if field is None or formula(problem).smooth else None

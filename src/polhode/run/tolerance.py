@@ -80,12 +80,12 @@ class ExactRun:
     def __post_init__(self) -> None:
         from .exact import prepared
 
-        self.rows_at = prepared(self.problem, self.digits)
+        self.t0, self.rows_at = self.problem.t0, prepared(self.problem, self.digits)
 
     @functools.cached_property
     def turned(self) -> float:
         """The rotation angle."""
-        return math.hypot(*self.problem.velocity) * (self.end - self.problem.t0)
+        return math.hypot(*self.problem.velocity) * (self.end - self.t0)
 
     @property
     def parts(self) -> int:
@@ -97,7 +97,7 @@ class ExactRun:
         """The given times, or equally spaced ones."""
         times = self.times
         if times is None:
-            times = np.linspace(self.problem.t0, self.end, 1 + self.parts)
+            times = np.linspace(self.t0, self.end, 1 + self.parts)
         return times if self.digits is None else in_digits(times)
 
     def __call__(self) -> Path:
@@ -271,7 +271,9 @@ def _with_best_method(legs: Schedule, wish: Wish, t_end: float) -> Solution:
     kept = formula(legs.problem)
     found: list[Solution] = []
     for kind in wish.kinds(legs):
-        made = _adaptively(legs, kind, wish, functools.partial(_why, legs.problem, kind, kept, tuple(found)))
+        made = _adaptively(
+            legs, kind, wish, functools.partial(_why, legs.problem, kind, kept, tuple(x.error for x in found))
+        )
         found.append(made)
         if _is_enough(made, wish):
             return made
@@ -318,8 +320,8 @@ def reason_of_first(problem: Problem, kind: AdaptiveStep, error: float | None, w
 NOT_ESTIMATED = "; each step keeps step_tol, the error at the end is not estimated"
 
 
-def _why(problem: Problem, kind: AdaptiveStep, kept: Formula, before: Sequence[Solution]) -> str:
-    """Explain the choice of this kind of step, after others (`before`) that did not reach the tolerance."""
+def _why(problem: Problem, kind: AdaptiveStep, kept: Formula, before: Sequence[float | None]) -> str:
+    """Explain the choice of this kind of step, after others with the errors `before`, which missed the tolerance."""
     field = "potential" if problem.needs == "potential" else "torque"
     if not kept.smooth:
         return "the field has branches: an embedded pair of Munthe-Kaas methods, steps chosen by their difference"
@@ -333,7 +335,7 @@ def _why(problem: Problem, kind: AdaptiveStep, kept: Formula, before: Sequence[S
     if kind.has_proposal:
         order = kind.order_for(EPS)
         this, other = f"a Runge-Kutta pair {order}({order - 1})", this
-    if before and kind.has_proposal and before[0].error == math.inf:
+    if before and kind.has_proposal and before[0] == math.inf:
         return f"{field} without a Taylor series somewhere on the way: {this}"
     if before:
         return f"{smooth}: {this}, as {other} did not reach the tolerance"
@@ -386,10 +388,9 @@ def solve_to(
             solution, happened = _with_progress(problem, wish, end, events, progress)
     except BaseException as stop:
         if hasattr(stop, "path"):
-            info = _info(problem, wish, method=getattr(stop, "method", ""), dt=0.0, status="interrupted")
-            stop.partial = Trajectory(states_of(problem, stop.path, wish.digits), info)  # type: ignore[attr-defined]
+            stop.partial = interrupted(problem, wish, stop.path, getattr(stop, "method", ""))  # type: ignore[attr-defined]
         raise
-    path = solution.path
+    path, problem = solution.path, problem.snapshot()
     described = describing(problem, wish, solution, watch.seconds, watch.compile_seconds)
     dense = Dense(problem, solution.run, path, wish.digits)
     sol = Trajectory(states_of(problem, path, wish.digits), described, dense=dense, problem=problem)
@@ -401,6 +402,12 @@ def solve_to(
     if not wish.of_steps and solution.error is not None and solution.error > wish.tol:
         warnings.warn(_missed(solution.error, wish), ResultWarning, stacklevel=3)
     return sol
+
+
+def interrupted(problem: Problem, wish: Wish, path: Path, method: str = "") -> Trajectory:
+    """Return what an interrupted run has computed."""
+    info = _info(problem, wish, method=method, dt=0.0, status="interrupted")
+    return Trajectory(states_of(problem, path, wish.digits), info)
 
 
 def check_tolerance(wish: Wish) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import pickle
+
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -430,3 +433,41 @@ def test_pulses_that_differ_in_too_many_bodies_are_told():
     np.testing.assert_allclose(gained(centres, max_step=0.05), 1, rtol=1e-7)
     with pytest.raises(ph.InputError, match="max_step is for adaptive steps"):
         ph.ensemble([1.0, 2.0, 2.5], None, np.ones((2, 3)), "dmv2", dt=0.1, steps=1, max_step=0.1)
+
+
+@pytest.mark.parametrize("how", [{"tol": 1e-8}, {"step_tol": 1e-8}, {"tol": 1e-8, "control": True}], ids=str)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_body_run_by_itself_keeps_its_states_until_it_fails(how, sign) -> None:
+    """As in lanes; its estimate is not a number, and is not reported as missed."""
+
+    @ph.potential
+    def bent(R, c):
+        return abs(R[0][2]) + (c - R[2][2]) ** 0.5
+
+    @ph.controller
+    def braking(omega):
+        return -0.01 * omega[0], -0.01 * omega[1], -0.01 * omega[2]
+
+    how = dict(how)
+    law = {"control": braking, "period": 0.05} if how.pop("control", False) and sign > 0 else {}
+    momentum = [-0.9 * sign, -0.4 * sign, 0.5 * sign]  # the same motion, forwards or backwards
+    start = {"attitude": [math.cos(0.86), math.sin(0.86), 0.0, 0.0], "momentum": momentum}
+    one = ph.Problem(ph.Body([1.5, 2.0, 2.5]), bent(c=0.5), **start)
+    times = sign * np.array([0.1, 0.2, 0.3, 3.0])
+    with pytest.warns(ph.ResultWarning) as told:
+        many = ph.ensemble(one, momentum=[momentum] * 2, times=times, **law, **how)
+    assert ["2 of 2 bodies failed" in str(x.message) for x in told] == [True]
+    assert (many.failed > 0).all()
+    assert many.error_estimate is None or np.isnan(many.error_estimate).all()
+    short = ph.solve(one, times=times[:3], progress=False, **law, **how)
+    np.testing.assert_allclose(many.quaternion[1:4, 0], short.quaternion, atol=1e-7)
+    assert np.isfinite(many.quaternion).all()
+    assert many[0].t.tolist() == [0.0, *times[:3]]
+
+
+def test_results_with_a_tolerance_can_be_pickled() -> None:
+    for how in ({"tol": 1e-6}, {"step_tol": 1e-6}):
+        many = ph.ensemble(ph.problems.heavy_top(), momentum=np.eye(3), t_end=1.0, **how)
+        copy = pickle.loads(pickle.dumps(many))
+        assert np.array_equal(copy.quaternion, many.quaternion)
+        assert np.array_equal(copy.steps, many.steps)

@@ -22,6 +22,7 @@ from ...physics.fields.variation import PREFIX, SIZE, STATE, VariationField
 from ...physics.problem import Problem
 from ...results import convert
 from ...results.ensemble import Ensemble
+from ...results.trajectory import Trajectory
 from .. import control
 from ..schedule import Bounds
 from ..step_control import has_series, is_smooth
@@ -137,13 +138,21 @@ def _motion(task: Task, problem: Problem, law: dict[str, Any]) -> _Motion:
     bounds = Bounds.of(task.t0, end, None, longest) if longest < math.inf else Bounds()
     found = run_to(problem, end, Wish(*_tolerance(task), bounds=bounds))
     path, steps = found.path, len(found.path.times) - 1
-    rows = found.run.state_at(times, path.times, path.rows) if path.finished else None
-    if rows is None:  # the last state is then the last good one
-        rows = np.full((len(times), path.rows.shape[1]), np.nan)
-        rows[0], rows[-1] = path.rows[0], path.rows[-1]
+    reached = _reached(times, path.times[-1])
+    rows = np.full((len(times), path.rows.shape[1]), np.nan)
+    rows[0], rows[-1] = path.rows[0], path.rows[-1]
+    between = found.run.state_at(times[:reached], path.times, path.rows)
+    if between is not None:
+        rows[:reached] = between
+    fine = path.finished and between is not None
     data = convert.states(problem, times, rows, None)
-    failed = -1 if path.finished else steps + 1
-    return _Motion(data["quaternion"], data["momentum"], steps, failed, found.error or 0.0, found.method)
+    error = found.error if fine and found.error is not None else math.nan
+    return _Motion(data["quaternion"], data["momentum"], steps, -1 if fine else steps + 1, error, found.method)
+
+
+def _reached(times: np.ndarray, last: float) -> int:
+    """Return the number of times that a run has passed whose last state is at a time."""
+    return int(np.count_nonzero((times - last) * np.sign(times[-1] - times[0]) <= 0))
 
 
 def _with_controller_or_tangent(task: Task, problem: Problem, law: dict[str, Any]) -> _Motion:
@@ -152,23 +161,27 @@ def _with_controller_or_tangent(task: Task, problem: Problem, law: dict[str, Any
     assert task.stops is not None
     times = np.append(task.t0, task.stops)
     try:
-        sol, failed = solve(problem, **_how(task), **law, times=times, progress=False, tangent=task.tangent), -1
-        rows = np.arange(len(times))
+        sol = solve(problem, **_how(task), **law, times=times, progress=False, tangent=task.tangent)
     except StepError as stop:
         if stop.partial is None or task.tangent:
             raise
-        sol, failed = stop.partial, stop.partial.info.steps + 1
-        rows = np.array([0, *[-1] * (len(times) - 1)])
+        return _failed(stop.partial, times)
+    error = math.nan if sol.error_estimate is None else sol.error_estimate
+    return _Motion(sol.quaternion, sol.momentum, sol.info.steps, -1, error, sol.method, sol.states, sol.tangent)
 
-    def kept(values: np.ndarray) -> np.ndarray:
-        found = np.array(values[rows], dtype=float)
-        if failed >= 0:  # the last state is the last good one
-            found[1:-1] = np.nan
-        return found
+
+def _failed(sol: Trajectory, times: np.ndarray) -> _Motion:
+    """Return the motion of a body of which a step failed: its states until then, NaN, and the last good state."""
+    before, last = sol.at(times[: _reached(times, sol.t[-1])]), sol.last()
+
+    def padded(start: np.ndarray, end: np.ndarray) -> np.ndarray:
+        lost = np.full((len(times) - len(start) - 1, *end.shape[1:]), np.nan)
+        return np.concatenate([start, lost, end])
 
     return _Motion(
-        kept(sol.quaternion), kept(sol.momentum), sol.info.steps, failed, sol.info.error_estimate or 0.0, sol.method,
-        {name: kept(values) for name, values in sol.states.items()}, sol.tangent,
+        padded(before.quaternion, last.quaternion), padded(before.momentum, last.momentum), sol.info.steps,
+        sol.info.steps + 1, math.nan, sol.method,
+        {name: padded(before.states[name], values) for name, values in last.states.items()},
     )  # fmt: skip
 
 

@@ -185,7 +185,7 @@ class Task:
     def dense(self, i: int, sol: Trajectory) -> Callable[[Any], Any] | None:
         """Return the dense output of body i if every step was kept, as for `ph.solve`."""
         kept = self.every == 1 and self.wanted is None and self.counts is None
-        if not kept or self.tolerance is not None or self.method.has_own_time or self.method.noise is not None:
+        if not kept or self.method.has_own_time or self.method.noise is not None:
             return None
         if control.is_controlled(self.model):
             return lambda t: dense_between(self.problem(i), self.steps(i, sol), sol)(t)
@@ -283,7 +283,7 @@ def _result(task: Task, found: tuple[np.ndarray, ...], watch: Stopwatch) -> Ense
     m = varying.momenta(batch, t, m, failed)
     states = Ensemble(
         t, q, m, moments, failed, task.method.name, watch.seconds, bodies=batch.bodies, every=task.every,
-        dense=task.dense, compile_seconds=watch.compile_seconds,
+        dense=task.dense if task.tolerance is None else None, compile_seconds=watch.compile_seconds,
         dt=None if clock or task.tolerance is not None else batch.dt,
     )  # fmt: skip
     if task.states and task.tangent_places is None:
