@@ -16,10 +16,11 @@ The columns are, for each kind: problems judged; problems whose result reported 
 problems with too poor a reference (poor); median and largest error/tolerance and error/estimate; share of estimates
 within a factor of 5 of the error, where the error is above the round-off of the run.
 
-Measured on 16 cores (Python 3.12) with `... 3 140 15 1`, and the first 200 problems of `... 4 40 15`:
+Measured with `... 3 140 15 1`, with `... 6 140 1 1` (one core, 7 minutes), and the first 200 problems of `... 4 40 15`:
 
     seed     judged told poor   error/tol median, largest   error/estimate median, largest   within 5
     3, own     1051    0   69        0.008      1.4                   1      4.9          100.0 % of 849
+    6, own     1051    0   69        0.006      1.9                   1      5.9           99.9 % of 851
     4           191    0    9        0.005      0.9                   1      2.2          100.0 % of 151
 """
 
