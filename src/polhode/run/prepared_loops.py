@@ -32,6 +32,10 @@ MOST_LOOPS = 64
 """Loops that are kept: the tolerances of further attempts differ from state to state."""
 
 
+Buffers = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+"""Times and rows of a run, and the parts of both after its start."""
+
+
 class Loop(NamedTuple):
     """A kind of step with an error of each step, ready to run."""
 
@@ -70,7 +74,7 @@ class Loops:
         self.code: dict[str, tuple[Any, Any]] = {}
         self.loops: dict[tuple[str, float], Loop] = {}
         self.chosen: list[tuple[float, float, Choice]] = []
-        self.spare: list[tuple[np.ndarray, np.ndarray]] = []
+        self.spare: list[Buffers] = []
         """Arrays for the first piece of a run that nobody uses."""
 
     def loop(self, kind: AdaptiveStep, tol: float) -> Loop:

@@ -32,7 +32,7 @@ from .error_estimate import estimated
 from .exact import exact_error
 from .moderate import FASTEST, LONGEST, SHORTEST, SLOWEST, SPARSE, Moderate
 from .prepared import EndRun
-from .prepared_loops import Loops, onwards
+from .prepared_loops import Buffers, Loops, onwards
 from .step_control import FEW_ROWS, LARGEST, SMALLEST, formula
 from .tolerance import ExactRun, Solution, Wish, describing, exact_solution, interrupted, reason_of_first
 
@@ -92,19 +92,20 @@ class PathRun(EndRun):
         _, system, _, y, t, end, _ = self.start
         loop, spare = self.loop, self.start[0].spare
         try:
-            times, rows = spare.pop()
+            buffers = spare.pop()
         except IndexError:
-            times, rows = _buffers(FEW_ROWS)
+            buffers = _buffers(FEW_ROWS)
+        times, rows, ends, states = buffers
         _begin(times, rows, t, y)
         first = loop.advance(
-            t, end, end, math.inf, -loop.angle or end - t, y, system, loop.tol, 0.0, loop.order, times[1:], rows[1:]
+            t, end, end, math.inf, -loop.angle or end - t, y, system, loop.tol, 0.0, loop.order, ends, states
         )
         self.state, _, _, self.largest, self.turned, count, self.rejected, _ = first
         if first[1] >= end:
             self.steps, self.finished, self.crawling = count, True, False
             self.times, self.rows = begun(times, count + 1), begun(rows, count + 1)
             if self.times.base is None:
-                spare.append((times, rows))
+                spare.append(buffers)
         else:
             pieces = [(times, rows)]
             later = onwards(loop, system, end, first, lambda *piece: pieces.append(piece), MOST_PIECES)
@@ -116,11 +117,11 @@ class PathRun(EndRun):
 
     def _repeat(self, path: EndRun) -> None:
         _, system, _, y, t, _, _ = self.start
-        loop, steps, (times, rows) = self.loop, self.steps, _buffers(self.steps + 1)
+        loop, steps, (times, rows, ends, states) = self.loop, self.steps, _buffers(self.steps + 1)
         _begin(times, rows, t, y)
         self.state, self.largest, self.apart, self.finished = loop.repeat(
             t, path.mesh, path.chosen, steps, 0, steps, y, path.state, path.largest, system, loop.order,
-            times[1:], rows[1:],
+            ends, states,
         )  # fmt: skip
         self.times, self.rows, self.rejected = times, rows, 0
 
@@ -134,9 +135,10 @@ class PathRun(EndRun):
         return interpolated(kind.interpolate, times, path_times, rows, system, self.loop.order)
 
 
-def _buffers(size: int) -> tuple[np.ndarray, np.ndarray]:
+def _buffers(size: int) -> Buffers:
     """Return arrays for times and rows."""
-    return np.empty(size), np.empty((size, COLUMNS))
+    times, rows = np.empty(size), np.empty((size, COLUMNS))
+    return times, rows, times[1:], rows[1:]
 
 
 def _begin(times: np.ndarray, rows: np.ndarray, t: float, y: Any) -> None:
@@ -181,7 +183,7 @@ def quickly(problem: Problem, tol: Any, step_tol: Any, t_end: Any) -> Trajectory
 
 def _start(problem: Problem) -> Path:
     """Return the path of an interrupted run: its start, as a quick run is too short for more."""
-    times, rows = _buffers(1)
+    times, rows, _, _ = _buffers(1)
     _begin(times, rows, problem.t0, problem.kernel_data(floats.number)[0])
     return Path(times, rows, finished=False)
 
