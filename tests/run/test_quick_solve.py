@@ -16,7 +16,7 @@ import pytest
 
 import polhode as ph
 from examples import TILTED
-from polhode.run import quick_solve
+from polhode.run import moderate, quick_solve
 from polhode.run import solve as solve_module  # noqa: F401 - the module, whose name the function hides
 
 pytestmark = pytest.mark.xdist_group("propagator")
@@ -345,3 +345,18 @@ def reachable(thing: Any) -> list[Any]:
         elif isinstance(x, tuple | list | dict) or type(x).__name__ in ("partial", "Solution", "Path"):
             waiting += gc.get_referents(x)
     return list(seen.values())
+
+
+def test_bounds_of_torques_are_found_once(monkeypatch):
+    """Not again for each tolerance, or when fields and parameter values take turns."""
+    walls = [ph.problems.soft_wall(), *(ph.Problem(BODY, tilted(a, 0.1), **MOVING) for a in (1.0, 900.0))]
+    for problem in walls:
+        again(problem, step_tol=1e-4, t_end=1.0)
+
+    def asked(*given: Any) -> bool:
+        raise AssertionError("the bound is known")
+
+    monkeypatch.setattr(moderate.bounds, "is_below", asked)
+    for tol in (1e-4, 2e-4):
+        for problem in walls:
+            again(problem, step_tol=tol, t_end=1.0)

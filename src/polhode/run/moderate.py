@@ -30,6 +30,9 @@ LIGHTER = 64.0
 """Factor by which the inertia may become smaller, too, if the bounds allow it."""
 
 
+MOST_KNOWN = 8
+"""Bounds that are kept: programs may use a few bodies and parameter values in turn."""
+
 MOST_MISSES = 4
 """Motions in a row without a bound of the torque after which none is looked for."""
 
@@ -38,7 +41,8 @@ class Moderate:
     """Whether the motion of a body in the fields of one formula is moderate at all moderate angular velocities."""
 
     def __init__(self) -> None:
-        self._known: tuple[float, tuple[bounds.Interval, ...]] = math.inf, ()
+        self._known: list[tuple[float, tuple[bounds.Interval, ...]]] = []
+        """Bounds of the torque, and the intervals of parameters for which they hold; the last one found first."""
         self._misses = 0
 
     def holds(self, problem: Problem) -> bool:
@@ -49,11 +53,12 @@ class Moderate:
         field = problem.field
         if field is None:
             return True
-        if "t" in field.reads or field.columns:
+        if "t" in field.reads:
             return False
-        limit, values, (known, intervals) = inertia * 4.0 ** (NEAR - 1), field.parameters, self._known
-        if known <= limit and all(low <= x <= high for x, (low, high) in zip(values, intervals, strict=True)):
-            return True
+        limit, values = inertia * 4.0 ** (NEAR - 1), field.parameters
+        for known, intervals in self._known:
+            if known <= limit and all(low <= x <= high for x, (low, high) in zip(values, intervals, strict=True)):
+                return True
         if self._misses >= MOST_MISSES:
             return False
         found = self._is_bounded(limit, field.graph[0], values)
@@ -62,13 +67,14 @@ class Moderate:
 
     def _is_bounded(self, limit: float, torque: Any, values: Any) -> bool:
         """Return whether the torque is below a limit; keep the bound if it holds for other parameters, too."""
-        if all(type(x) is float for x in values):
-            wide = tuple((min(x / WIDER, x * WIDER), max(x / WIDER, x * WIDER)) for x in values)
-            for bound in (limit / LIGHTER, limit):
-                if bounds.is_below(bound, torque, _within(wide)):
-                    self._known = bound, wide
-                    return True
-        return bounds.is_below(limit, torque, _within(tuple((x, x) for x in values)))
+        if not all(type(x) is float for x in values):
+            return False
+        wide = tuple((min(x / WIDER, x * WIDER), max(x / WIDER, x * WIDER)) for x in values)
+        for bound, intervals in ((limit / LIGHTER, wide), (limit, wide), (limit, tuple((x, x) for x in values))):
+            if bounds.is_below(bound, torque, _within(intervals)):
+                self._known = [(bound, intervals), *self._known[: MOST_KNOWN - 1]]
+                return True
+        return False
 
 
 def _within(parameters: tuple[bounds.Interval, ...]) -> Callable[[str], bounds.Interval]:

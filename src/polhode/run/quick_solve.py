@@ -50,8 +50,9 @@ class Usual:
     """Runs of one formula, or of free bodies, to one tolerance."""
 
     def __init__(self, problem: Problem, wish: Wish) -> None:
-        self.wish, self.moderate, self._ready = wish, Moderate(), set[str]()
+        self.wish, self._ready = wish, set[str]()
         self.loops = None if problem.field is None else Loops(problem, wish)
+        self.moderate = Moderate() if self.loops is None else self.loops.formula.moderate
 
     def is_ready(self, name: str) -> bool:
         """Return whether a kind of step, or the choice between kinds, was needed before: then it is compiled.
@@ -266,7 +267,7 @@ def _bound(problem: Problem, tol: float, of_steps: bool) -> Bound | None:
     return known
 
 
-MOST_TOLERANCES = 64
+MOST_TOLERANCES = 256
 """Tolerances for which a formula keeps its loops."""
 
 _of_free_bodies: dict[tuple[float, bool], Usual | None] = {}
@@ -281,7 +282,7 @@ def _usual(problem: Problem, tol: float, of_steps: bool) -> Usual | None:
     if (tol, of_steps) not in kept:
         wish = Wish(tol, of_steps)
         if len(kept) >= MOST_TOLERANCES:
-            kept.clear()
+            kept.pop(list(kept)[0], None)  # noqa: RUF015 - an iterator would see what other threads change
         kept[tol, of_steps] = Usual(problem, wish) if field is None or formula(problem).smooth else None
     return kept.get((tol, of_steps))
 

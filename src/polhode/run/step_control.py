@@ -38,6 +38,7 @@ from ..physics.problem import Problem
 from ..physics.taylor_steps import MOST, Expanded, body, favouring_series, motion_series, packed_taylor_step
 from ..symbolic.expression import COMPARISONS, Expr, ordered, symbol
 from .integrator import structure, torque_kernel
+from .moderate import Moderate
 from .schedule import Schedule
 
 EPS = 2.0**-52
@@ -326,6 +327,7 @@ class Formula:
     expanded: tuple[Expanded, tuple[Hashable, ...]] | None = None
     """What Taylor steps integrate, and the key of their kernel."""
     choices: dict[tuple[float, float, int], Choice] = dataclasses.field(default_factory=dict)
+    moderate: Moderate = dataclasses.field(default_factory=Moderate)
     quick: dict[tuple[float, bool], Any] = dataclasses.field(default_factory=dict)
     """What `quick_solve` prepared for runs to a tolerance, at the end or of each step."""
 
