@@ -18,6 +18,7 @@ import polhode as ph
 from examples import TILTED
 from polhode.run import moderate, quick_solve
 from polhode.run import solve as solve_module  # noqa: F401 - the module, whose name the function hides
+from polhode.run.prepared_loops import Loops
 
 pytestmark = pytest.mark.xdist_group("propagator")
 
@@ -360,3 +361,18 @@ def test_bounds_of_torques_are_found_once(monkeypatch):
     for tol in (1e-4, 2e-4):
         for problem in walls:
             again(problem, step_tol=tol, t_end=1.0)
+
+
+def test_choices_of_steps_are_kept_for_states_of_any_speed(monkeypatch):
+    problem = ph.Problem(BODY, tilted(1.0, 0.4), **MOVING)
+    states = [problem.starting(momentum=[0.0, 0.02 * size, size]) for size in np.logspace(-1, 3.2, 60).tolist()]
+    for _ in range(4):
+        again(states[0], step_tol=1e-9, t_end=1.0)
+    ends = [ph.solve(x, step_tol=1e-9, t_end=1.0).momentum[-1] for x in states]
+
+    def looked_up(*given: Any) -> float:
+        raise AssertionError("the choice is known")
+
+    monkeypatch.setattr(Loops, "_edge", looked_up)
+    for state, end in zip(states, ends, strict=True):
+        assert np.array_equal(ph.solve(state, step_tol=1e-9, t_end=1.0).momentum[-1], end)

@@ -25,8 +25,8 @@ from .tolerance import Wish
 NEXT, MOST_TURN = 1.05, 1e6
 """Ratio of angles at which the choice of the step is looked up, finer than `Formula.choice` rounds; the largest one."""
 
-MOST_RANGES = 16
-"""Ranges of angles, each with its choice, that are kept: near an edge, states have angles on both sides."""
+MOST_RANGES = 64
+"""Ranges of angles, each with its choice, that are kept: ten for each decade, of states of any speed."""
 
 MOST_LOOPS = 64
 """Loops that are kept: the tolerances of further attempts differ from state to state."""
