@@ -8,7 +8,7 @@ import pytest
 
 import polhode as ph
 from polhode._memo import Memo
-from polhode.compile import numba_target, program
+from polhode.compile import lazily, numba_target, program
 from polhode.compile.clock import Stopwatch, compile_seconds, counted
 
 SLOW = 0.4
@@ -112,3 +112,15 @@ def test_an_ensemble(slow, out, tmp_path, monkeypatch):
     if out is None:
         assert many.compile_seconds >= SLOW
         assert ph.ensemble([1, 2, 2.5], None, np.ones((3, 3)), METHOD, **given).compile_seconds == 0.0
+
+
+def test_the_import_of_the_compiler_counts_as_compiling(monkeypatch):
+    def imported(name):
+        time.sleep(0.02)
+        return program
+
+    monkeypatch.setattr(lazily.importlib, "import_module", imported)
+    lazily._compiler.cache_clear()
+    before = compile_seconds()
+    lazily.program(lambda: lambda x: x, "test of an import")
+    assert compile_seconds() - before >= 0.02

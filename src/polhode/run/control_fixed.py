@@ -122,7 +122,7 @@ def steps_of(problem: Problem, method: Method, end: float, located: bool) -> Ste
 
 def _engine(make: Callable[[], Any], loop: Loop, *shortcut: Any) -> Engine:
     """Return the engine of a compiled loop on (q, m, z)."""
-    from ..compile.program import program
+    from ..compile.lazily import program
 
     made, (y, system) = program(make, *shortcut), loop.problem.kernel_data(floats.number)
     columns = COLUMNS + len(y[2])

@@ -106,7 +106,7 @@ class ClosedLoop:
 
     def _program(self, group: Group, which: str) -> Any:
         from ..compile.batch import tangents
-        from ..compile.program import program
+        from ..compile.lazily import program
 
         loop, width, there = self.loop, group.data.shape[1] - 1, places(self.loop.field)
         parameters, columns = len(group.data) - COLUMNS - 6, tuple(loop.field.columns)

@@ -150,7 +150,7 @@ _VISITS: dict[str, Callable[..., Any]] = {
 
 @functools.cache  # few entries; the look-up would take a third of the time of one state
 def _compiled(name: str) -> Callable[..., Any]:
-    from ..compile.program import program
+    from ..compile.lazily import program
 
     interpolate: Callable[..., Any] = program(lambda: _VISITS[name], "exact", name).run
     return interpolate
@@ -167,7 +167,7 @@ def checked_free_end(limits: Limits) -> Callable[..., Any]:
     `system` is (t0, moments, inverses) as one tuple. The start is normalised. The error is infinite if the start is not
     within the limits, or if attitude and momentum are no tuples of floats and the end is no float.
     """
-    from ..compile.program import entry_point, program
+    from ..compile.lazily import entry_point, program
 
     run = program(lambda: _checked_end(limits), "exact", "checked free end", limits).run
     return entry_point(run, (0.0,) * 4, (0.0,) * 3, 0.0, (0.0,) * 7)

@@ -220,7 +220,7 @@ class Run:
     def _loop(self, parameters: int, columns: tuple[int, ...], width: int) -> Any:
         """Return the compiled loop."""
         from ..compile.batch import tangents
-        from ..compile.program import program
+        from ..compile.lazily import program
 
         def build_loop() -> Any:
             before, after = self.method.processors(floats.number)

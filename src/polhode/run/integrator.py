@@ -239,7 +239,7 @@ def engine(problem: Problem, method: Method, digits: int | None = None) -> Engin
         return _precise(problem, method, digits)
     if problem.field is not None and problem.field.in_python:
         return _plain(problem, method)
-    from ..compile.program import program
+    from ..compile.lazily import program
 
     def build_loop() -> Callable[..., Any]:
         before, after = method.processors(floats.number)

@@ -325,7 +325,7 @@ def _program(name: str, in_body: bool = True) -> Any:
     """Return a compiled loop over molecules."""
     from ..compile.batch import in_place
     from ..compile.batch import sites as loops
-    from ..compile.program import program
+    from ..compile.lazily import program
 
     if name == "unit":
         return program(lambda: in_place.checking("rows"), "unit quaternions", "rows").run

@@ -20,6 +20,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 from .._memo import MADE
+from ..compile.clock import counted
 from ..kernels.loops import LATER, ROTATION, StateSpace, adaptive_stepping, interpolating, repeating
 from ..methods import Method
 from ..methods.adaptive.controller import controlled_step_from_estimate
@@ -93,14 +94,14 @@ PAIR_STEPS, SERIES_STEPS = 5_000_000, 20_000_000
 
 def compiled(make: Callable[[], Any], *shortcut: Hashable) -> Any:
     """Return the compiled form of the function that `make` builds."""
-    from ..compile.program import program
+    from ..compile.lazily import program
 
     return program(make, *shortcut).run
 
 
 def entry_point(run: Any, *arguments: Any) -> Any:
     """Return the machine code of a compiled function for arguments like these, to be called without a look at them."""
-    from ..compile.program import entry_point
+    from ..compile.lazily import entry_point
 
     return entry_point(run, *arguments)
 
@@ -118,7 +119,7 @@ def in_plain_python(interpolate: Callable[..., bool]) -> Callable[..., bool]:
 
 
 def _is_warm(make: Callable[[], Any], *shortcut: Hashable) -> bool:
-    from ..compile.program import program
+    from ..compile.lazily import program
 
     return program(make, *shortcut).is_warm
 
@@ -409,7 +410,7 @@ def formula(problem: Problem) -> Formula:
     body = problem.body.has_principal_rotation
     field: Any = problem.field
     key = ("formula", body, None if field is None else field.structure)
-    found: Formula = MADE(key, lambda: _formula(problem))
+    found: Formula = MADE(key, lambda: counted(_formula)(problem))  # series are written here
     return found
 
 

@@ -125,7 +125,7 @@ _HELD = {frame: field_torque(_three_numbers, frame=frame) for frame in FRAMES}
 
 def _compiled(method: Method, torque: Callable[..., Any], kind: str, has_principal_rotation: bool) -> Any:
     """Return the compiled step with a torque of some kind, shared by all bodies."""
-    from ..compile.program import program
+    from ..compile.lazily import program
 
     def one() -> Callable[..., Any]:
         return _one_step(whole(method)(floats.number), torque, has_principal_rotation)
@@ -144,7 +144,7 @@ def _in_field(problem: Problem, method: Method) -> Any:
 
     if field.in_python:
         return one()
-    from ..compile.program import program
+    from ..compile.lazily import program
 
     return program(one, "step", method, field.structure, rotated).run
 

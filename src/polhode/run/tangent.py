@@ -148,7 +148,7 @@ class Tangent(Derivatives):
         Tangents of at most `block` steps are in memory.
         """
         from ..compile.batch.tangents import orthonormal_chain
-        from ..compile.program import program
+        from ..compile.lazily import program
 
         t, rows, size = self._path_t, self._rows, np.ones(STATE)
         size[3:] = float(np.linalg.norm(rows[:, 4:7], axis=1).max()) or 1.0
@@ -283,7 +283,7 @@ class Tangent(Derivatives):
 
     def _chain(self, steps: np.ndarray, first: np.ndarray) -> np.ndarray:
         from ..compile.batch.tangents import chain
-        from ..compile.program import program
+        from ..compile.lazily import program
 
         total = np.empty((len(steps) + 1, *first.shape))
         program(lambda: chain, "chain of tangents").run(np.ascontiguousarray(steps), first, total)

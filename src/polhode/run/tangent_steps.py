@@ -165,7 +165,7 @@ class Pairs:
 
     def _program(self, parameters: int, columns: tuple[int, ...], width: int, seeded: bool) -> Any:
         from ..compile.batch import tangents
-        from ..compile.program import program
+        from ..compile.lazily import program
 
         problem, method, field = self.inner, self.method, self.inner.field
         whole = field.whole if isinstance(field, SidedField) else field

@@ -174,7 +174,7 @@ def _warn_of_jumps(problem: Problem) -> None:
 
 
 def _engine(problem: Problem) -> Engine:
-    from ..compile.program import program
+    from ..compile.lazily import program
 
     def build_loop() -> Any:
         return stepping(fixed_step(problem), torque(problem), space(problem))

@@ -169,7 +169,7 @@ class System:
 
     def _compiled(self, method: Method) -> tuple[Any, bool]:
         """Return the compiled loop, and whether it was already compiled."""
-        from ..compile.program import program
+        from ..compile.lazily import program
 
         def made() -> Callable[..., Any]:
             return self._loop(method, floats.number, self.force_kernel(floats.number))

@@ -66,7 +66,7 @@ def compiled(bodies: Bodies, method: Method, form: Any, kind: Kind) -> Any:
     """Return the compiled step of these bodies."""
     from ...compile.batch import in_place
     from ...compile.batch.layout import Sizes
-    from ...compile.program import program
+    from ...compile.lazily import program
 
     field = field_with(bodies.field, method, kind.frame)
     check_bodies(bodies, method, field)
@@ -104,7 +104,7 @@ def memories(bodies: Bodies, method: Method, own_dt: bool) -> Any:
     """Return the compiled function that fills the memories of a method with noise, friction and noise of a step."""
     from ...compile.batch import in_place
     from ...compile.batch.layout import Sizes
-    from ...compile.program import program
+    from ...compile.lazily import program
 
     field, turned = bodies.field, bodies.own is not None
     size = Sizes(bodies.values.shape[1], 4 * turned, () if field is None else tuple(field.columns))

@@ -488,6 +488,6 @@ def _checked_steps(dt: Any) -> Any:
 def _unit_check(layout: str) -> Any:
     """Return the compiled check of quaternions."""
     from ...compile.batch import in_place
-    from ...compile.program import program
+    from ...compile.lazily import program
 
     return program(lambda: in_place.checking(layout), "unit quaternions", layout).run

@@ -54,7 +54,7 @@ class TranslationBath:
         made : number of steps made before; drawn : number of such steps in this step of the scheme before
         """
         from ...compile.batch import translation_noise
-        from ...compile.program import program
+        from ...compile.lazily import program
 
         number, velocities, columns = len(p), self.velocities, self.of_bodies(len(p))
         each = [np.ascontiguousarray(np.broadcast_to(x, (number,)), dtype=float) for x in (h, masses)]
@@ -70,7 +70,7 @@ class TranslationBath:
     def _matrices_for(self, each: list[np.ndarray], columns: np.ndarray) -> np.ndarray:
         """The matrices of steps h of bodies with these masses, which are kept for the next call."""
         from ...compile.batch import translation_noise
-        from ...compile.program import program
+        from ...compile.lazily import program
 
         key = tuple(x.tobytes() for x in each)
         if key not in self._matrices:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def _compiled(task: Task) -> Any:
     """Return the compiled loop of a task with fixed steps."""
     from ...compile.batch import fixed_step
-    from ...compile.program import program
+    from ...compile.lazily import program
 
     batch, method = task.batch, task.method
 
@@ -179,7 +179,7 @@ def _integrate_adaptively(task: Task, found: Any, threads: int | None) -> None:
 def _adaptively_on_cores(task: Task, times: tuple[float, np.ndarray, float], found: Any, threads: int | None) -> None:
     """Run bodies with the same longest step in lanes."""
     from ...compile.batch import adaptive_step
-    from ...compile.program import program
+    from ...compile.lazily import program
 
     assert task.tolerance is not None
     given, _ = task.given()
