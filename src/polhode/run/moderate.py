@@ -66,7 +66,7 @@ class Moderate:
         return found
 
     def _is_bounded(self, limit: float, torque: Any, values: Any) -> bool:
-        """Return whether the torque is below a limit; keep the bound if it holds for other parameters, too."""
+        """Return whether the torque is below a limit, for these parameters at least; keep the bound that was found."""
         if not all(type(x) is float for x in values):
             return False
         wide = tuple((min(x / WIDER, x * WIDER), max(x / WIDER, x * WIDER)) for x in values)

@@ -1,4 +1,4 @@
-"""`ph.solve` to a tolerance in the usual case: one Python call from a problem to its compiled loop.
+"""`ph.solve` to a tolerance in the usual case: a short way from a problem to its compiled loop.
 
 The general way looks at a problem for everything that may be special about it, which takes ten times as long as a short
 run. What it finds for the formula of a field holds for all states. So the second run of a formula with one tolerance,

@@ -172,7 +172,8 @@ def _with_controller_or_tangent(task: Task, problem: Problem, law: dict[str, Any
 
 def _failed(sol: Trajectory, times: np.ndarray) -> _Motion:
     """Return the motion of a body of which a step failed: its states until then, NaN, and the last good state."""
-    before, last = sol.at(times[: _reached(times, sol.t[-1])]), sol.last()
+    reached = min(_reached(times, sol.t[-1]), len(times) - 1)  # the last state stands in the last row
+    before, last = sol.at(times[:reached]), sol.last()
 
     def padded(start: np.ndarray, end: np.ndarray) -> np.ndarray:
         lost = np.full((len(times) - len(start) - 1, *end.shape[1:]), np.nan)
