@@ -471,3 +471,19 @@ def test_results_with_a_tolerance_can_be_pickled() -> None:
         copy = pickle.loads(pickle.dumps(many))
         assert np.array_equal(copy.quaternion, many.quaternion)
         assert np.array_equal(copy.steps, many.steps)
+
+
+def test_a_controller_that_fails_at_the_last_sample() -> None:
+    """The body has reached the last time; that state is the last good one."""
+
+    @ph.controller
+    def until_the_end(t):
+        return 0.001 * ph.math.sqrt(1.0 - 1e-9 - t), 0.0, 0.0
+
+    problem = ph.Problem(ph.Body([1.0, 2.0, 2.5]), ph.fields.gravity(mgl=1.0), omega=[0.3, 0.2, 1.0])
+    with pytest.warns(ph.ResultWarning, match="2 of 2 bodies failed"):
+        many = ph.ensemble(
+            problem, omega=[[0.3, 0.2, 1.0]] * 2, times=[0.5, 1.0], control=until_the_end, period=0.05, step_tol=1e-8
+        )
+    assert (many.failed > 0).all()
+    assert np.isfinite(many.quaternion).all()
