@@ -166,6 +166,46 @@ def test_the_impulse_of_a_pulse():
         assert sol.momentum[-1] == pytest.approx([0.2 * gained * 10, 0.4 * 0.03 * 10, 0.0], abs=1e-14)
 
 
+@ph.torque
+def stopped(omega):
+    """A torque that switches with the state."""
+    return ph.where(omega[1] > 0.2, -0.02, 0.0), 0.0, 0.0
+
+
+def blipping(pulse, plain=False):
+    """Short pulses of three thrusters, one after another."""
+
+    def law(t):
+        return {"jets": [pulse, 0.7 * pulse, (1.0 + 1e-9) * pulse]}
+
+    return ph.controller(law, plain=plain, jets=ph.actuators.thrusters(np.eye(3) / pulse / 100))
+
+
+NEARBY = [(1e-4, 0.0, None), (1e-9, 0.0, stopped()), (1e-18, 0.0, None), (1e-4, 1e9, None), (1e-9, 1e9, None)]
+
+
+@pytest.mark.parametrize(("pulse", "t0", "field"), NEARBY)
+def test_pulses_near_the_spacing_of_times(pulse, t0, field):
+    """Pulses have their full length, however coarse the doubles are at the time of the run: in all ways to a tolerance.
+
+    The same pulses in equal steps are exact: parts of steps are not rounded to times.
+    """
+    problem = ph.Problem(BODY, field, omega=[0.1, -0.2, 0.3], t0=t0)
+    run = {"t_end": t0 + 9.5, "period": 0.5}
+    steps = ph.solve(problem, "verner87", dt=0.05, control=blipping(pulse), **run)
+    ways = [(False, {"tol": 1e-9}), (False, {"step_tol": 1e-11})]
+    for plain, to in [*ways, (True, {"step_tol": 1e-11})] if field is None else ways:
+        sol = ph.solve(problem, control=blipping(pulse, plain), **run, **to)
+        assert np.abs(sol.momentum[-1] - steps.momentum[-1]).max() < 1e-11
+        assert np.abs(sol.quaternion[-1] - steps.quaternion[-1]).max() < 1e-11
+        assert (np.diff(sol.t) > 0).all()
+        between = sol.at(sol.control.t[1:] - 0.25)
+        assert np.abs(between.momentum - steps.at(between.t).momentum).max() < 1e-11
+    for _, to in ways:
+        many = ph.ensemble(problem, control=blipping(pulse), **run, **to)
+        assert np.abs(many.momentum[-1] - steps.momentum[-1]).max() < 1e-11
+
+
 def test_thrusters_of_many_bodies():
     omega = 0.2 * np.random.default_rng(3).normal(size=(19, 3))
     run = {"method": "fem", "dt": 0.05, "steps": 100, "control": jetting, "period": PERIOD}

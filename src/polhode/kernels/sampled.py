@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..numbers.dispatch import kernel
+from ..numbers.dispatch import kernel, noinline
 from ..numbers.primitives import all_lanes, epsilon, where
-from .loops import NEAR, StateSpace, Step
+from .loops import NEAR, StateSpace, Step, fitted
 from .unroll import unrolled_kernel
 
 
@@ -140,11 +140,8 @@ def held_adaptively(
     controlled_step: Callable[..., Any],
     place: Callable[..., Any],
     later: Callable[..., Any] | None,
-    breaks: Callable[..., Any] | None,
-    count: int,
 ) -> Callable[..., Any]:
-    """Controlled step on (q, m, z), from one on (q, m): steps end at breaks (see `broken_step`)."""
-    until = _until_break(count)
+    """Controlled step on (q, m, z), from one on (q, m): the z of its start, or as `later` says (see `held_step`)."""
 
     @kernel
     def constant(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
@@ -161,13 +158,50 @@ def held_adaptively(
         new, step, proposal, fine = controlled_step(t, (y[0], y[1]), proposal, left, here, tolerance, order)
         return (new[0], new[1], later(step, here[2])), step, proposal, fine
 
-    if breaks is None:
-        return changing
+    return changing
+
+
+def broken_adaptively(
+    controlled_step: Callable[..., Any],
+    exact_step: Callable[..., Any],
+    place: Callable[..., Any],
+    later: Callable[..., Any],
+    breaks: Callable[..., Any],
+    count: int,
+) -> Callable[..., Any]:
+    """Controlled step on (q, m, z) that ends at breaks (see `broken_step`), from one on (q, m).
+
+    Steps end at times that are numbers of the type. Where these lie too far apart for a break, a step leads past it to
+    one of them, in parts of any length (`exact_step`): no pulse is longer or shorter than it should be.
+    """
+    until = _until_break(count)
+
+    @noinline
+    @kernel
+    def across(t: Any, y: Any, proposal: Any, ahead: Any, step: Any, system: Any, tolerance: Any, order: int) -> Any:
+        q, m, z = y
+        here = place(system, z, t)
+        wanted = where(proposal > ahead, proposal, ahead)
+        (q, m), s, following, fine = exact_step(t, (q, m), wanted, ahead, here, tolerance, order)
+        z, left = later(s, here[2]), step - s
+        for _ in range(count):
+            if all_lanes(left <= 0):
+                break
+            here = place(system, z, t)
+            s = until(left, breaks(here[2]))
+            (q, m), s, _, _ = exact_step(t, (q, m), s, s, here, tolerance, order)
+            z, left = later(s, here[2]), left - s
+        return (q, m, z), step, following, fine
 
     @kernel
     def broken(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
         here = place(system, y[2], t)
         ahead = until(left, breaks(here[2]))
+        near, grain = fitted(t, ahead), epsilon(t) * abs(t)
+        is_near = (ahead < left) & (proposal + NEAR * grain >= ahead)
+        if all_lanes(is_near & (abs(near - ahead) > (1 - WHOLE) * ahead)):
+            behind = fitted(t, ahead + 2 * grain)
+            return across(t, y, proposal, ahead, where(behind < left, behind, left), system, tolerance, order)
         new, step, proposal, fine = controlled_step(t, (y[0], y[1]), proposal, ahead, here, tolerance, order)
         made = where(step >= WHOLE * ahead, ahead, step)
         return (new[0], new[1], later(made, here[2])), step, proposal, fine

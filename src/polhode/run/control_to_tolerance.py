@@ -14,8 +14,8 @@ import numpy as np
 from ..compile.clock import Stopwatch
 from ..errors import InputError, ResultWarning, StepError
 from ..kernels.loops import adaptive_stepping
-from ..kernels.sampled import held_adaptively, sampling_adaptively
-from ..methods.adaptive.controller import controlled_step_from_estimate
+from ..kernels.sampled import broken_adaptively, held_adaptively, sampling_adaptively
+from ..methods.adaptive.controller import controlled_step_from_estimate, exact
 from ..methods.adaptive.verner87 import verner87
 from ..numbers import floats
 from ..numbers.dispatch import kernel
@@ -77,12 +77,15 @@ class SampledStep(AdaptiveStep):
 def _kind(loop: Loop, sample: InPython) -> SampledStep:
     control, order = loop.control, int(verner87.order)
     later = None if control.later_text is None else formula_kernel(control.later_text, floats.number)
-    text, count = control.breaks_text or (None, 0)
-    breaks = None if text is None else formula_kernel(text, floats.number)
 
     def make() -> Any:
-        plain = controlled_step_from_estimate(verner87, floats.number, loop.torque())
-        return held_adaptively(plain, loop.placing(), later, breaks, count)
+        plain = functools.partial(controlled_step_from_estimate, verner87, floats.number, loop.torque())
+        if control.breaks_text is None:
+            return held_adaptively(plain(), loop.placing(), later)
+        text, count = control.breaks_text
+        assert later is not None
+        breaks = formula_kernel(text, floats.number)
+        return broken_adaptively(plain(), plain(length=exact), loop.placing(), later, breaks, count)
 
     return SampledStep(
         verner87.name, loop.structure, make, lambda tolerance: order, PAIR_STEPS, space=loop.space, parts=loop,

@@ -66,15 +66,24 @@ def controlled(number: Callable[[Any], Any], order: int, safety: Fraction) -> Ca
     return judged
 
 
-def chosen(attempt: Step, judged: Step, torque: Callable[..., Any]) -> Callable[..., Any]:
+@kernel
+def exact(t: Any, h: Any) -> Any:
+    """Return the step as it is."""
+    return h
+
+
+def chosen(
+    attempt: Step, judged: Step, torque: Callable[..., Any], length: Callable[..., Any] = fitted
+) -> Callable[..., Any]:
     """Build a controlled step from a pair: one step, accepted if both errors are within their tolerances.
 
-    `attempt` (h, t, y, system, torque) returns the new state and the squares of its errors.
+    `attempt` (h, t, y, system, torque) returns the new state and the squares of its errors; `length` (t, h) is the step
+    for one of length h.
     """
 
     @kernel
     def controlled_step(t: Any, y: Any, proposal: Any, left: Any, system: Any, weights: Any, order: int) -> Any:
-        h = fitted(t, where(proposal < left, proposal, left))
+        h = length(t, where(proposal < left, proposal, left))
         new, attitude, momentum = attempt(h, t, y, system, torque)
         following, fine = judged(h, proposal, (attitude, momentum), weights)
         return new, h, following, fine
@@ -98,12 +107,16 @@ def controlled_step_from_estimate(
     number: Callable[[Any], Any],
     torque: Callable[..., Any],
     changed: Callable[[Step], Step] | None = None,
+    length: Callable[..., Any] = fitted,
 ) -> Step:
-    """Build a controlled step from a method that estimates its errors; `changed` may change the kernel of its step."""
+    """Build a controlled step from a method that estimates its errors; `changed` may change the kernel of its step.
+
+    `length` as in `chosen`.
+    """
     assert method.estimated is not None
     build, _, safety = method.estimated
     attempt = build(number) if changed is None else changed(build(number))
-    return chosen(attempt, controlled(number, int(method.order), safety), torque)
+    return chosen(attempt, controlled(number, int(method.order), safety), torque, length)
 
 
 FIRST_STEP = 2.0
