@@ -209,3 +209,57 @@ def test_units_in_which_products_are_no_doubles_are_refused(exponent):
     for call in calls:
         with pytest.raises(ph.InputError, match="choose a unit of time in which"):
             call()
+
+
+FAR = [-190, -150, 150, 190]
+
+
+@pytest.mark.parametrize("name", ["top", "driven"])
+def test_ensembles_to_a_tolerance(name):
+    """Series in lanes have a unit of time of their own, within single precision or beyond."""
+    tol, ends = 1e-9, []
+    for k in (0, *FAR):
+        many = ph.ensemble(problem(name, k, 0), tol=tol, t_end=math.ldexp(2.5, -k))
+        assert many.failed[0] < 0
+        ends.append((*many.quaternion[-1, 0], *np.ldexp(many.momentum[-1, 0], -k) / 20))
+    assert np.abs(np.array(ends) - ends[0]).max() < 3 * tol
+
+
+def test_chaos_indicators():
+    found = [ph.chaos(problem("top", k, 0), t_end=math.ldexp(2.5, -k)) for k in (0, *FAR)]
+    for one in found[1:]:
+        np.testing.assert_allclose(
+            [one.growth[-1], one.megno[-1]], [found[0].growth[-1], found[0].megno[-1]], rtol=1e-5
+        )
+
+
+@pytest.mark.parametrize("k", FAR)
+def test_tangents_far_from_unit_time_are_refused(k):
+    """Powers of angular velocities in the derivatives of a step would overflow, or underflow to another result."""
+    for how in (
+        {"tol": 1e-11, "t_end": math.ldexp(2.5, -k)},
+        {"method": "taylor(12)", "dt": math.ldexp(0.1, -k), "steps": 9},
+    ):
+        with pytest.raises(ph.InputError, match="choose a unit of time in which they are of moderate size"):
+            ph.solve(problem("top", k, 0), **how, tangent=True)
+
+
+@pytest.mark.parametrize("k", FAR)
+def test_tangents_of_runge_kutta_steps(k):
+    one, other = (
+        ph.solve(problem("top", e, 0), "mkrk(rk4)", dt=math.ldexp(0.05, -e), steps=20, tangent=True) for e in (0, k)
+    )
+    np.testing.assert_allclose(other.tangent.matrix[:, :3, :3], one.tangent.matrix[:, :3, :3], atol=1e-12)
+
+
+@pytest.mark.parametrize("way", ["ensemble", "stepper", "batch stepper"])
+def test_long_unscaled_steps_of_series_are_refused(way):
+    """In a single step, and in lanes, high powers of small angular velocities would be missing."""
+    start, dt = problem("free", -100, 0), math.ldexp(0.1, 100)
+    calls = {
+        "ensemble": lambda: ph.ensemble(start, "taylor(12)", dt=dt, steps=20),
+        "stepper": lambda: ph.stepper(start.body, "taylor(12)", dt),
+        "batch stepper": lambda: ph.batch_stepper(start.body, "taylor(12)", dt=dt),
+    }
+    with pytest.raises(ph.InputError, match=r"must be at most 1e.20, or high powers of angular velocities underflow"):
+        calls[way]()

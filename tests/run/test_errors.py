@@ -46,6 +46,9 @@ def solve(field: Any = None, method: Any = "imidm", **options: Any) -> ph.Trajec
     return ph.solve(problem(field), method, **options)
 
 
+TO: dict[str, Any] = {"tol": 1e-6, "t_end": 1.0}
+
+
 def snapshot(folder: Path) -> dict[str, bytes | None]:
     return {str(p): p.read_bytes() if p.is_file() else None for p in sorted(folder.rglob("*"))}
 
@@ -330,6 +333,39 @@ INPUT: dict[str, tuple[Callable[[], Any], str]] = {
     "nothing": (
         lambda: solve(nothing()),
         "the torque nothing must return three numbers; it returned None at the start (t = 0)",
+    ),
+    "three texts": (
+        lambda: solve(ph.torque(lambda omega: ("1", "2", "3"))()),
+        "the torque <lambda> must return three numbers; it returned ('1', '2', '3') at the start (t = 0)",
+    ),
+    "text in plain Python": (
+        lambda: solve(ph.torque(lambda omega: "123", plain=True)()),
+        "the torque <lambda> must return three numbers; it returned '123' at the start (t = 0)",
+    ),
+    "a set": (
+        lambda: solve(ph.torque(lambda omega: {1.0, 2.0, 3.0})()),
+        "the torque <lambda> must return three numbers; it returned {1.0, 2.0, 3.0} at the start (t = 0)",
+    ),
+    "text in an ensemble": (
+        lambda: ph.ensemble([1, 2, 2.5], omega=[0, 1, 0], field=ph.torque(lambda: ("1", "2", "3")), **TO),
+        "the torque <lambda> must return three numbers; it returned ('1', '2', '3') at the start (t = 0)",
+    ),
+    "a set in an ensemble": (
+        lambda: ph.ensemble([1, 2, 2.5], omega=[0, 1, 0], field=ph.torque(lambda: {1.0, 2.0, 3.0}), **TO),
+        "the torque <lambda> must return three numbers; it returned {1.0, 2.0, 3.0} at the start (t = 0)",
+    ),
+    "text as an event": (
+        lambda: solve(events=ph.event(lambda t: "1.5"), out=None),
+        "the event <lambda> must return one number; it returned '1.5' at the start (t = 0)",
+    ),
+    "text from a controller": (
+        lambda: solve(control=lambda omega: ("1", "2", "3"), period=0.1, out=None),
+        "the controller <lambda> must return numbers; it returned ('1', '2', '3') at the start (t = 0)",
+    ),
+    "a set with states": (
+        lambda: solve(ph.states(z=0.0)(lambda omega, z: ({1.0, 2.0, 3.0}, {"z": z}))(), "verner87", out=None),
+        "the torque <lambda> must return a torque (three numbers) and the rates {'z': ...}; it returned "
+        "{1.0, 2.0, 3.0} at the start (t = 0)",
     ),
     "potential of two": (
         lambda: solve(pair()),

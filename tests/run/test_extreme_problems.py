@@ -185,3 +185,47 @@ def test_needle() -> None:
         assert sol.drift()["spatial_momentum"] < 1e-12
     assert errors[0] < 0.02
     np.testing.assert_allclose([errors[0] / errors[1], errors[1] / errors[2]], 4, rtol=0.01)
+
+
+def slow(power: int, exponent: int) -> dict[str, Any]:
+    """A body with moments 2^power that turns with 2^exponent, and a time in which it turns by about a radian."""
+    return {"moments": np.ldexp([1.0, 2.0, 2.5], power), "omega": np.ldexp([0.1, 1.0, 0.2], exponent)}
+
+
+@pytest.mark.parametrize(("power", "exponent"), [(-200, -1000), (-200, -874), (0, -1060), (330, 800)])
+@pytest.mark.parametrize("way", ["problem", "space", "starting", "propagator", "ensemble"])
+def test_momentum_out_of_range(way: str, power: int, exponent: int) -> None:
+    """I omega below the range of doubles loses digits, or is 0; above it, it is infinite."""
+    given = slow(power, exponent)
+    body, omega = ph.Body(given["moments"]), given["omega"]
+    calls = {
+        "problem": lambda: ph.Problem(body, omega=omega),
+        "space": lambda: ph.Problem(body, spatial_omega=omega, euler_deg=("ZXZ", [0, 17, 0])),
+        "starting": lambda: ph.Problem(body, omega=[0, 0, 0]).starting(omega=omega),
+        "propagator": lambda: ph.propagator(ph.Problem(body, omega=[0, 0, 0]), tol=1e-9)(omega=omega, t_end=1.0),
+        "ensemble": lambda: ph.ensemble(given["moments"], omega=[[0, 0, 0], omega], method="imidm", dt=1.0, steps=1),
+    }
+    with pytest.raises(ph.InputError, match=r"omega.* gives an angular momentum outside the range of doubles"):
+        calls[way]()
+
+
+@pytest.mark.parametrize(("power", "exponent"), [(-200, -815), (0, -1015), (330, 400)])
+def test_momentum_just_in_range(power: int, exponent: int) -> None:
+    one, other = (
+        ph.solve(ph.Problem(ph.Body(x["moments"]), omega=x["omega"]), tol=1e-9, t_end=math.ldexp(1.0, -k))
+        for k, x in ((0, slow(0, 0)), (exponent, slow(power, exponent)))
+    )
+    np.testing.assert_array_equal(one.quaternion[-1], other.quaternion[-1])
+
+
+def test_faint_momentum_about_another_axis() -> None:
+    """A momentum below the range about an axis that hardly turns changes nothing."""
+    body = ph.Body([1e-12, 1.0, 1.0])
+    sol = ph.solve(ph.Problem(body, omega=[1e-300, 1.0, 0.0]), tol=1e-9, t_end=1.0)
+    np.testing.assert_allclose(sol.quaternion[-1], [math.cos(0.5), 0, math.sin(0.5), 0], atol=1e-15)
+
+
+def test_own_steps_far_from_unit_time() -> None:
+    """Steps that follow from the motion take products of angular velocities, which would underflow."""
+    with pytest.raises(ph.InputError, match="dt must lie between"):
+        ph.solve(problem(omega=[1e-160, 1e-160, 0.0]), "reversible(imidm)", dt=1e159, steps=3)

@@ -30,6 +30,11 @@ class FieldQuery:
     """Do values of the torque answer it, without derivatives."""
 
     @property
+    def powers(self) -> int:
+        """The highest power of angular velocities that a step takes."""
+        return 4
+
+    @property
     def arguments(self) -> tuple[str, ...]:
         """Names of the arguments after (t, q, m, system)."""
         return ()
@@ -93,6 +98,11 @@ class Together(FieldQuery):
     def values_only(self) -> bool:  # type: ignore[override]  # of single queries it is a constant
         """Is this true of all of them."""
         return all(query.values_only for query in self.queries)
+
+    @property
+    def powers(self) -> int:
+        """The highest of all of them."""
+        return max(query.powers for query in self.queries)
 
     def __str__(self) -> str:
         return "; ".join(map(str, self.queries))
@@ -173,6 +183,11 @@ class MotionSeries(FieldQuery):
     def __post_init__(self) -> None:
         _check_count(self, "order", self.order)
         _check_word(self, "of", self.of, SERIES)
+
+    @property
+    def powers(self) -> int:
+        """The last coefficient of the velocity, and a product with it."""
+        return max(4, self.order + 2)
 
     @property
     def arguments(self) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ def controlled_step_in_mixed_precision(expanded: Expanded, number: Callable[[Any
     orders = (last, first, radius): coefficients above `first` are float32, those of `first` are computed in both
     precisions, and the unit of time is `radius` times the proposed step: about the radius of convergence. Products are
     summed in pairs. If the step is more than twice as long as proposed or less than half as long, if the two precisions
-    disagree visibly, or if float32 overflowed, the step is recomputed in double precision.
+    disagree visibly, or if float32 over- or underflowed, the step is recomputed in double precision.
     """
     expansion = expanded.series(MOST, PairedWriter)
     fill, extend = (compiled(text, expansion.constants, number) for text in (expansion.text, expansion.more))
@@ -87,6 +87,8 @@ def controlled_step_in_mixed_precision(expanded: Expanded, number: Callable[[Any
         fine = fine & (long < NEAR * proposal) & (NEAR * long > proposal)
         if all_lanes(fine):
             return new, h, long, fine
+        inside = (unit > 0) & finite(unit)  # a unit of time beyond the range of float32 is one of doubles alone
+        unit = where(inside, unit, radius * proposal)
         other, step, long_step, _ = usual(t, y, unit, left, system, squares, order)
         h = where(fine, h, step)
         return chosen(fine, new, other), h, where(fine, long, long_step), h == h

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
+import math
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -24,6 +25,8 @@ from .fields.varying_inertia import VaryingField
 from .inertia_tensor import TOLERANCE
 from .validate import (  # noqa: F401 - imported from here by other modules
     ROTATION_TOLERANCE,
+    TINY,
+    check_momenta,
     finite_number,
     quaternion_of,
     start_quaternion,
@@ -244,7 +247,15 @@ class Problem:
         if name.startswith("spatial_"):
             vector = unrotate(self.quaternion, vector)
         check_axial(self.body, name, vector)
-        return tuple((self.body.inertia @ vector).tolist()) if name.endswith("omega") else vector
+        return self._momentum_of(name, vector) if name.endswith("omega") else vector
+
+    def _momentum_of(self, name: str, omega: Any) -> tuple[float, float, float]:
+        """The momentum I omega, which must be in the range of doubles."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            x, y, z = (self.body.inertia @ omega).tolist()
+        if not (TINY <= abs(x) < math.inf and TINY <= abs(y) < math.inf and TINY <= abs(z) < math.inf):
+            check_momenta(name, self.body.moments, (np.array(omega) @ self.body.axes)[None])
+        return x, y, z
 
     def snapshot(self) -> Problem:
         """Return the problem as it is now: if parts of this one are replaced later, the other one keeps them."""

@@ -106,12 +106,24 @@ def check_times(t0: float, dt: float, steps: int, step: str = "dt") -> None:
 MODERATE = 1e60
 """Times beyond this, or below its inverse, imply angular velocities whose fourth powers overflow or underflow."""
 
+RANGE = 290
+"""Decimal exponent of the smallest number that terms of a series may have."""
 
-def check_unit_of_time(name: str, shortest: float, longest: float) -> None:
+
+def check_unit_of_time(name: str, shortest: float, longest: float, powers: int = 4) -> None:
     """Reject a unit of time in which products of angular velocities leave the range of doubles.
 
     `ph.solve` rescales by itself. The bodies of an ensemble share one unit, and a single step cannot choose one.
+    `powers` is the highest power of angular velocities in a step. High ones that overflow make a step fail; those that
+    underflow would only be missing.
     """
+    most = 10.0 ** (RANGE // powers)
+    if longest > most and most < MODERATE:
+        raise InputError(
+            f"with this method {name} must be at most {most:g}, or high powers of angular velocities underflow; got "
+            f"{longest:g}: choose a unit of time in which angular velocities are of moderate size",
+            name,
+        )
     if shortest < 1 / MODERATE or longest > MODERATE:
         raise InputError(
             f"{name} must lie between {1 / MODERATE:g} and {MODERATE:g}; got {longest if longest > 1 else shortest:g}: "
@@ -120,6 +132,32 @@ def check_unit_of_time(name: str, shortest: float, longest: float) -> None:
         )
 
 
+TINY = 2.0**-1022
+"""The smallest double with all its digits."""
+
+
+def check_momenta(name: str, moments: Any, omega: Any) -> None:
+    """Reject angular velocities whose momenta I omega leave the range of doubles, or lose digits at its lower end.
+
+    Both are in principal axes, one row or one for each body. Along an axis that hardly turns, a momentum below the
+    range changes nothing: the velocity that it stands for is wrong by less than a rounding error of the fastest.
+    """
+    fastest = np.abs(omega).max(axis=-1, keepdims=True)
+    with np.errstate(over="ignore"):
+        momentum = np.abs(moments * omega)
+        faint = (momentum < TINY) & (omega != 0) & (moments > 0) & (moments * fastest < TINY)
+    bad = np.flatnonzero((faint | ~np.isfinite(momentum)).any(axis=-1))
+    if bad.size:
+        body = f" of body {bad[0]}" if len(momentum) > 1 else ""
+        speed = float(np.broadcast_to(fastest, (len(momentum), 1))[bad[0], 0])
+        raise InputError(
+            f"{name}{body}, up to {speed:.3g}, gives an angular momentum outside the range of doubles with all digits, "
+            f"{TINY:.3g} to {MOST_DOUBLE:.3g}: choose a unit of time in which angular velocities are of moderate size",
+            name,
+        )
+
+
+MOST_DOUBLE = float(np.finfo(float).max)
 _DOUBLES = np.dtype(float)
 
 

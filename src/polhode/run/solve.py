@@ -15,7 +15,7 @@ from ..physics.observers.event import checked
 from ..physics.observers.statistics import PARTS, Statistic
 from ..physics.problem import Problem, finite_number
 from ..physics.units import BACKWARD, NO_UNITS, ScaledRun, rescaled, units_of_steps
-from ..physics.validate import MOST_STEPS, flag, number_of_digits, whole_number
+from ..physics.validate import MOST_STEPS, check_unit_of_time, flag, number_of_digits, whole_number
 from ..results.progress import Progress
 from ..results.store import checkpoint, integrity, stored_control, trajectory_store
 from ..results.trajectory import Trajectory, info_of
@@ -244,7 +244,9 @@ def solve(
         _check_memory(count // every + 2)
         return top_at_steps(problem, dt, count, every, digits)
     units = NO_UNITS if dt > 0 or chosen.states else BACKWARD  # steps of a chain go backwards themselves
-    if not (chosen.states or chosen.has_own_time) and digits is None:
+    if digits is None and (chosen.states or chosen.has_own_time):
+        check_unit_of_time("dt", abs(dt), abs(dt))
+    elif digits is None:
         units = units_of_steps(problem, dt, count)
     inner = rescaled(problem, units)
     located, reached = None, inner.t0 + count * float(units.times(dt))

@@ -383,8 +383,9 @@ def stepper(body: Body, method: str | Method, dt: float) -> Stepper:
     dt = finite_number("dt", dt)
     if dt == 0:
         raise InputError("dt must not be zero")
-    check_unit_of_time("|dt|", abs(dt), abs(dt))
-    return Stepper(body, one_step(method), dt)
+    chosen = one_step(method)
+    check_unit_of_time("|dt|", abs(dt), abs(dt), chosen.asks.powers)
+    return Stepper(body, chosen, dt)
 
 
 def one_step(method: str | Method, counted: bool = False) -> Method:

@@ -25,7 +25,7 @@ from ..methods.adaptive.verner87 import verner87
 from ..methods.families.jacobi import jacobi
 from ..physics.fields.sides import conditions_of, has_conditions
 from ..physics.problem import Problem
-from ..physics.units import ScaledRun
+from ..physics.units import ScaledRun, units_of
 from ..results.derivatives import STATE, Derivatives, by_blocks, symplectic_defect
 from ..results.observables import matrices
 from ..results.trajectory import Trajectory
@@ -75,6 +75,24 @@ def check_tangent(problem: Problem, method: Method, located: bool = False) -> No
         carried = "variables of its own between steps" if method.before is None else "a change of variables"
         raise InputError(
             f"{what} needs steps from state to state, and {method.name} has {carried}; use its base method"
+        )
+
+
+LARGEST_POWER = 960
+"""Largest binary exponent of powers of the rate of a motion in the formulas of a step."""
+
+
+def _check_units(problem: Problem, method: Method, path: Path) -> None:
+    """Refuse derivatives of steps, which are taken in the user's units, where these are far from those of the motion.
+
+    Powers of angular velocities that underflow would be missing.
+    """
+    exponent = abs(units_of(problem, float(path.times[-1] - path.times[0])).time)
+    if exponent * method.asks.powers > LARGEST_POWER:
+        raise InputError(
+            f"tangent=True takes derivatives of the steps of {method.name} in the units of the problem, and powers of "
+            "its angular velocities leave the range of doubles; choose a unit of time in which they are of moderate "
+            "size"
         )
 
 
@@ -376,6 +394,7 @@ def with_tangent(problem: Problem, method: Method, sol: Trajectory, steps: Any =
             "tolerance; give step_tol, or a larger tol"
         )
     check_tangent(problem, method, located)
+    _check_units(problem, method, path)
     pairs = Pairs(problem, method, held, located, None if held else float(path.times[-1]))
     switching = _switching(pairs, path, path, sol.dense.run) if isinstance(sol.dense, Dense) and located else None
     sol.tangent = Tangent(pairs, path, longest, sol.info.every, switching=switching)
@@ -393,6 +412,7 @@ def _with_located_tangent(problem: Problem, method: Method, sol: Trajectory, ste
             "the jump a steep slope (tanh)"
         )
     path, grid = steps.back(Path(parts.times, parts.rows)), steps.back(inner)
+    _check_units(problem, method, path)
     pairs = Pairs(problem, method, True, True)
     sol.tangent = Tangent(pairs, path, math.inf, seen=sol.t, switching=_switching(pairs, path, grid, steps))
     return sol

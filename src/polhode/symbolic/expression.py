@@ -182,6 +182,8 @@ class Expr:
 
 def lift(value: Any) -> Expr:
     """Return the constant node of a number, or the node itself."""
+    if isinstance(value, str | bytes | bytearray) and value != "nan":  # in a formula float("nan") is its text
+        raise TypeError(f"{value!r} is no number")
     return value if isinstance(value, Expr) else Expr.make("const", value)
 
 

@@ -10,7 +10,7 @@ import dataclasses
 import inspect
 import math
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 from ..errors import InputError
@@ -20,6 +20,9 @@ from .tracing import ALLOWED, UntraceableError, rebound
 
 Arguments = tuple[Any, ...] | dict[str, Any]
 """Arguments of a call, by position or by name."""
+
+TEXT = str | bytes | bytearray
+"""What `float` or a loop would read as numbers, though none were meant."""
 
 
 def plain_function(function: Any, expected: str) -> Any:
@@ -71,7 +74,7 @@ class UserFunction:
         if type(value) is float and self.count is None and value - value == 0.0:  # the usual answer, without detours
             return (value,)
         try:
-            parts = tuple(float(x) for x in ((value,) if self.count is None else value))
+            parts = tuple(map(one_number, self.listed(value)))
         except (TypeError, ValueError, OverflowError):
             raise self.refused(self.expected, repr(value), place) from None
         if len(parts) != (self.count or 1):
@@ -79,6 +82,19 @@ class UserFunction:
         if not all(math.isfinite(x) for x in parts):
             raise self.refused("finite numbers", repr(value), place)
         return parts
+
+    def listed(self, value: Any) -> tuple[Any, ...]:
+        """Return what it returned as a tuple; TypeError for text, and for collections without an order."""
+        return (value,) if self.count is None else in_order(value)
+
+    def fits(self, value: Any) -> bool:
+        """Return whether it returned numbers, as many as expected."""
+        try:
+            parts = self.listed(value)
+            count = len(tuple(map(one_number, parts)))
+        except (TypeError, ValueError, OverflowError):
+            return False
+        return count == (self.count or 1) and not any(getattr(x, "ndim", 0) for x in parts)
 
     def refused(self, expected: str, returned: str, place: str) -> InputError:
         """Build the error for a wrong return value."""
@@ -99,6 +115,20 @@ class UserFunction:
             raise UntraceableError(
                 f"{self.owner} cannot be compiled: {why}; {ALLOWED}", f"it stops: {why}"
             ) from problem
+
+
+def in_order(value: Any) -> tuple[Any, ...]:
+    """Return a sequence as a tuple; TypeError for text, and for collections without an order."""
+    if isinstance(value, TEXT | Set | Mapping):
+        raise TypeError(f"a {type(value).__name__} is no sequence of numbers")
+    return tuple(value)
+
+
+def one_number(x: Any) -> float:
+    """Return a number as a float; TypeError for text, which `float` would read."""
+    if isinstance(x, TEXT):
+        raise TypeError
+    return float(x)
 
 
 def _called(function: Callable[..., Any], arguments: Arguments) -> Any:

@@ -22,6 +22,7 @@ from ...numbers import floats
 from ...numbers.nested import nested
 from ...symbolic.expression import Expr, lift, source, symbol
 from ...symbolic.tracing import UntraceableError
+from ...symbolic.user_function import one_number
 from ..fields.decorators import template_of
 from ..fields.field import Field
 from ..fields.kernels import formula_kernel
@@ -151,7 +152,7 @@ class ControlField(Field):
         t, R, omega, values = self._symbols()
         arguments = {name: nested(x) for name, x in self._arguments(t, R, omega, values).items()}
         try:
-            answer = self.template.user.traced(arguments, lambda value: self.answered(value, "in its formula"))
+            answer = self.template.user.traced(arguments, self._in_formula)
         except UntraceableError as fault:
             return UntraceableError(str(fault), fault.why)
         new = self._commanded(answer, omega, values)
@@ -195,6 +196,13 @@ class ControlField(Field):
         """Numbers in the shape of each part of an answer, by name: torque, memory, commands of the actuators."""
         commands = {owner: (0.0,) * actuator.commands for owner, actuator in self.template.actuators}
         return {TORQUE: (0.0, 0.0, 0.0), **dict(self.template.memory), **commands}
+
+    def _in_formula(self, value: Any) -> list[Any]:
+        """All numbers of a traced answer; TypeError for text, which is no formula."""
+        answer = self.answered(value, "in its formula")
+        for x in answer:
+            lift(x)
+        return answer
 
     def answered(self, value: Any, place: str) -> list[Any]:
         """All numbers of the answer, from the value that the function returned: torque, memory, commands."""
@@ -270,7 +278,7 @@ class ControlField(Field):
     def sampled(self, value: Any, omega: Any, z: Sequence[float], place: str) -> tuple[float, ...]:
         """All numbers of the states after a sample, from the value that the function returned; they must be finite."""
         try:
-            answer = list(map(float, self.answered(value, place)))
+            answer = list(map(one_number, self.answered(value, place)))
         except (TypeError, ValueError) as fault:
             if isinstance(fault, InputError):
                 raise

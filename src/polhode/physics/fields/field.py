@@ -24,6 +24,7 @@ from ...symbolic.discrete_gradient import discrete_gradient
 from ...symbolic.expression import Expr, called, lift, opaque_calls, ordered, source, symbol, symbols, symbols_in
 from ...symbolic.formula import Formula, formula_of
 from ...symbolic.tracing import UntraceableError
+from ...symbolic.user_function import in_order
 from .by_hand import compared, difference
 from .kernels import difference_kernel, formula_kernel, pair_kernel, torque_kernel
 from .parameters import changed, check_size, checked_value, leaves_of, like
@@ -290,7 +291,7 @@ class Field:
         if self.template.plain:
             return self._called("it is declared plain")
         try:
-            return self.traced(lambda value: tuple(lift(x) for x in value))
+            return self.traced(lambda value: tuple(lift(x) for x in in_order(value)))
         except UntraceableError as fault:
             if type(self) is not Field:  # a field made of derivatives
                 raise

@@ -22,6 +22,7 @@ from ...errors import InputError
 from ...methods.adaptive.verner87 import verner87
 from ...numbers.nested import nested
 from ...symbolic.expression import Expr, lift, source
+from ...symbolic.user_function import in_order
 from .decorators import check_frame, template_of
 from .field import Field
 from .parameters import checked_value, leaves_of
@@ -116,6 +117,10 @@ class StatesField(Field):
         if not (isinstance(value, tuple | list) and len(value) == 2):
             raise refused(expected, type(value).__name__, place)
         torque, rates = value
+        try:
+            torque = in_order(torque)
+        except TypeError:
+            raise refused(expected, repr(torque), place) from None
         if isinstance(rates, Mapping):
             if set(rates) != set(names):
                 raise refused(expected, f"rates of {', '.join(map(str, rates)) or 'nothing'}", place)
@@ -126,7 +131,7 @@ class StatesField(Field):
         for name, rate in zip(names, rates, strict=True):
             if shape_of(rate) != shape_of(self.values[name]):
                 raise refused(f"a rate of {name} in the shape of {self.values[name]!r}", f"{rate!r}", place)
-        return tuple(torque), rates
+        return torque, rates
 
 
 def _tuples(value: Any) -> Any:

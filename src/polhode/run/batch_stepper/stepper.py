@@ -70,7 +70,7 @@ class BatchStepper:
         self.constants: tuple[Any, ...] = ()
         self.vector = "omega" if form.omega else "pi"
         self._take(bodies)
-        self._h = None if dt is None else _checked_steps(dt)
+        self._h = None if dt is None else _checked_steps(dt, self.method)
 
     def _take(self, bodies: Bodies) -> None:
         """Bring the bodies into the form of the loop."""
@@ -400,7 +400,7 @@ class BatchStepper:
 
     def steps(self, dt: Any) -> Any:
         """Return the step: a float, or one for each body, padded to whole groups."""
-        h = self._h if dt is None else _checked_steps(dt)
+        h = self._h if dt is None else _checked_steps(dt, self.method)
         if h is None:
             raise InputError("give dt, here or to ph.batch_stepper", "dt")
         check_forward(self.method, float(np.min(h)))
@@ -476,12 +476,12 @@ class BatchStepper:
         return f"the equations of the step were not solved, or {NO_STATE}; try a smaller dt"
 
 
-def _checked_steps(dt: Any) -> Any:
+def _checked_steps(dt: Any, method: Method) -> Any:
     """Return the step as a float, or the steps of the bodies as an array."""
     given = real_array(dt, "dt must be a number, or one for each body")
     if given.ndim > 1 or not given.size or not (np.isfinite(given) & (given != 0)).all():
         raise InputError(f"dt must be a number other than zero, or one for each body; got {dt!r}", "dt")
-    check_unit_of_time("|dt|", float(np.abs(given).min()), float(np.abs(given).max()))
+    check_unit_of_time("|dt|", float(np.abs(given).min()), float(np.abs(given).max()), method.asks.powers)
     return given if given.ndim else float(given)
 
 

@@ -319,7 +319,7 @@ def fixed_step(
         with_states.refuse(statistics=statistics)
         varying.check_same_start(batch, t0)
     check_times(t0, float(batch.dt[np.abs(batch.dt).argmin()]), count)
-    check_unit_of_time("dt", float(np.abs(batch.dt).min()), float(np.abs(batch.dt).max()))
+    check_unit_of_time("dt", float(np.abs(batch.dt).min()), float(np.abs(batch.dt).max()), chosen.asks.powers)
     check_forward(chosen, float(batch.dt.min()))
     check_moving(chosen, batch.momentum)
     if controlled:

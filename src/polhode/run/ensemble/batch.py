@@ -254,13 +254,11 @@ def _call(field: Field) -> None:
         return
     try:
         value = user.function(**field.arguments(0.1, R, omega, field.values))
-        parts = (value,) if user.count is None else value
-        fits = len(parts) == (user.count or 1) and all(np.ndim(x) == 0 for x in parts)
     except ArithmeticError:
         return  # a value out of range is not a shape error
     except Exception as fault:
         raise InputError(f"{user.owner} raised {type(fault).__name__}: {fault}") from None
-    if not fits:
+    if not user.fits(value):
         raise InputError(f"{user.owner} must return {user.expected}; it returned {value!r}")
 
 

@@ -14,7 +14,7 @@ from ...numbers.arrays import components
 from ...numbers.dispatch import kernel
 from ...numbers.primitives import sqrt
 from ...physics.bodies import Bodies, rows
-from ...physics.validate import ROTATION_TOLERANCE, real_array
+from ...physics.validate import ROTATION_TOLERANCE, TINY, check_momenta, real_array
 from .memory import HOST, Memory
 
 VECTORS = ("momentum", "omega", "spatial_momentum", "spatial_omega")
@@ -38,7 +38,11 @@ class Start(NamedTuple):
         if not self.name.endswith("omega"):
             return vectors
         bodies.check_axial(self.name, vectors)
-        return bodies.momentum_of(vectors)
+        with np.errstate(over="ignore"):
+            momenta = bodies.momentum_of(vectors)
+        if not TINY <= np.abs(momenta).min() <= np.abs(momenta).max() < math.inf:
+            check_momenta(self.name, bodies.moments, rows(bodies.to_principal(components(vectors))))
+        return momenta
 
 
 def euler_rotation(name: str, value: Any, degrees: bool) -> Any:
