@@ -110,6 +110,55 @@ def test_the_users_axes():
         np.testing.assert_allclose(found.max, values.max(axis=0), **near)
 
 
+@ph.potential
+def spring(R, stiffness=0.3):
+    return stiffness * R[0][1] ** 2
+
+
+@ph.torque
+def friction(omega, c=0.1):
+    return [-c * w for w in omega]
+
+
+@ph.torque
+def switched(t, omega):
+    return ph.where(t > 0.33, 0.2, -0.1), 0.1 * omega[0], 0.0 * omega[1]
+
+
+def tilt(R, omega):
+    return R[2][0] + omega[1]
+
+
+GRAVITY = gravity(0.8)
+TENSOR = [[2, 0.1, 0.2], [0.1, 2.5, 0.3], [0.2, 0.3, 1.7]]
+FIELDS = {
+    "two potentials": (GRAVITY + spring(), "mkrk(rk4)", [1.0, 1.4, 1.9]),
+    "potential and torque": (GRAVITY + friction(), "mkrk(rk4)", [1.0, 1.4, 1.9]),
+    "potential and jumps in time": (GRAVITY + switched(), "mkrk(rk4)", TENSOR),
+    "potential and heat bath": (GRAVITY + ph.fields.heat_bath(friction=0.1, kT=0.2), "baoab(rot123)", TENSOR),
+    "potential and thermostat": (
+        GRAVITY + ph.fields.nose_hoover(kT=0.2, tau=0.3), "nose_hoover(strang(rot123))", [1.0, 1.4, 1.9],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FIELDS)
+def test_energy_is_that_of_the_states_in_every_field(case):
+    """Kinetic energy and the potentials of all parts, whatever else acts; the kinetic energy has a name of its own."""
+    field, method, inertia = FIELDS[case]
+    problem, words = ph.Problem(ph.Body(inertia), field, omega=[0.4, 0.5, 0.3]), ["energy", "kinetic_energy", tilt]
+    many = ph.ensemble(problem, method=method, dt=0.1, steps=7, statistics=words)
+    path = many[0]
+    values = {
+        "energy": path.energy,
+        "kinetic_energy": (path.omega * path.momentum).sum(1) / 2,
+        "tilt": path.matrix[:, 2, 0] + path.omega[:, 1],
+    }
+    for name, expected in values.items():
+        found = many.statistics[name]
+        np.testing.assert_allclose([found.first[0], found.last[0]], expected[[0, -1]], rtol=0, atol=8 * EPS)
+
+
 def test_a_failed_body_keeps_its_statistics_so_far():
     """One that fails at once has those of the start, the others are as they were."""
     fast = MOMENTA * np.where(np.arange(N) == 3, 100, 1)[:, None]

@@ -27,6 +27,7 @@ from ...numbers.dispatch import NO_FMA, kernel, no_fma
 from ...numbers.primitives import where
 from ...numbers.types import Number
 from ...symbolic.expression import Expr, compiled, lift, source, symbol, symbols, symbols_in
+from ...taylor.graph import substituted
 from ..fields import Field, FieldTemplate
 from ..fields.decorators import template_of
 from ..fields.parameters import leaves_of
@@ -88,21 +89,29 @@ class _Formulas(NamedTuple):
         return formula
 
 
+def _kinetic_energy(s: _Formulas) -> list[Expr]:
+    return [dot(s.m, s.w) / 2]
+
+
 def _energy(s: _Formulas) -> list[Expr]:
-    kinetic = dot(s.m, s.w) / 2
-    if s.field is None or s.field.kind != "potential":
-        return [kinetic]
-    return [kinetic + s.of(s.field, s.parameters)]
+    """As `Trajectory.energy`: with the potentials of all parts of the field, whatever else acts."""
+    U = None if s.field is None else s.field.energy
+    if U is None:
+        return _kinetic_energy(s)
+    meaning = {f"R{i}{j}": s.R[i][j] for i in range(3) for j in range(3)}
+    return [x + y for x, y in zip(_kinetic_energy(s), substituted([U], meaning), strict=True)]
 
 
 WORDS: dict[str, Callable[[_Formulas], Iterable[Expr]]] = {
     "energy": _energy,
+    "kinetic_energy": _kinetic_energy,
     "momentum_norm": lambda s: [norm(s.m)],
     "spatial_momentum": lambda s: rotate(s.q, s.m),
     "momentum": lambda s: s.momentum,
     "omega": lambda s: s.omega,
 }
-"""Observables by name: kinetic plus potential energy, |momentum|, and vectors in the space and in the body frame."""
+"""Observables by name: kinetic plus potential energy, the kinetic one alone, |momentum|, and vectors in the space and in
+the body frame."""
 
 
 def _per_time(s: _Formulas, value: Expr) -> list[Expr]:
@@ -133,14 +142,15 @@ def _formulas(model: Problem) -> _Formulas:
 
 
 def _unpack(parameters: int) -> dict[str, str]:
-    """Source text of each symbol in t, q, m, system; a principal rotation follows the parameters of the field.
+    """Source text of each symbol in t, q, m, system; a principal rotation is behind the parameters of the field.
 
-    With a variation, its numbers are the last part of the system.
+    It is counted from the end, because steps that are cut at jumps in time have edges before it. With a variation, its
+    numbers are the last part of the system.
     """
     unpack = {"t": "t"} | {f"q{i}": f"q[{i}]" for i in range(4)} | {f"m{i}": f"m[{i}]" for i in range(3)}
     unpack |= {f"s{i}": f"system[1][{i}]" for i in range(3)} | {f"p{i}": f"system[2][{i}]" for i in range(parameters)}
     unpack |= {f"z{i}": f"system[3][{i}]" for i in range(WITH_CONSTANTS)}
-    return unpack | {f"a{i}": f"system[2][{parameters + i}]" for i in range(4)}
+    return unpack | {f"a{i}": f"system[2][{i - 4}]" for i in range(4)}
 
 
 # --- the user's observables -------------------------------------------------------------------------

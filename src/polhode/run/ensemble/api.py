@@ -126,10 +126,10 @@ def ensemble(
         `dt` they must be ends of steps, t0 + n dt
     device : "cpu", or "cuda" for an NVIDIA GPU (extra `cuda`); the results agree to round-off, with
         tol or step_tol to the tolerance
-    statistics : observables to accumulate instead of storing the path: "energy", "momentum_norm", "spatial_momentum",
-        "momentum", "omega", the chaos indicators "megno", "mean_megno", "fli" (whose largest value is the fast
-        Lyapunov indicator) and "lyapunov" (the largest exponent), functions of t, R, omega and parameters that return
-        a number (as for `ph.event`), or a list of these. They are evaluated at the start, after every `every`-th step
+    statistics : observables to accumulate instead of storing the path: "energy", "kinetic_energy", "momentum_norm",
+        "spatial_momentum", "momentum", "omega", the chaos indicators "megno", "mean_megno", "fli" (whose largest value
+        is the fast Lyapunov indicator) and "lyapunov" (the largest exponent), functions of t, R, omega and parameters
+        that return a number (as for `ph.event`), or a list of these. They are evaluated at the start, after every `every`-th step
         (by default every step) and at the end: ``.statistics["energy"].drift`` and so on. With `times` they are
         evaluated at the start, at these times and at the end. Adaptive steps need `times`: a mean over steps would
         count fast phases more often
