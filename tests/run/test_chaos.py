@@ -123,7 +123,7 @@ def test_words_of_statistics_to_a_tolerance_are_the_indicators():
     assert np.allclose(many.statistics["energy"].mean, energy.mean, atol=1e-8)
     one = ph.solve(REGULAR, t_end=30.0, times=times, step_tol=1e-9, statistics=WORDS)
     for name, values in indicators(ph.chaos(REGULAR, t_end=30.0, times=times)).items():
-        assert one.statistics[name].last == pytest.approx(values[0], rel=1e-12)
+        assert one.statistics[name].last == pytest.approx(values[0], rel=1e-9)  # along the steps of its own run
     assert len(one) == len(times)
 
 
@@ -173,7 +173,7 @@ def test_words_of_statistics_across_jumps():
     for name, values in indicators(expected).items():
         assert np.allclose(many.statistics[name].last, values, rtol=1e-12)
     one = ph.solve(BRAKED, t_end=4.0, step_tol=1e-8, times=times, statistics="lyapunov")
-    assert one.statistics["lyapunov"].last == pytest.approx(expected.exponent[-1, 0], rel=1e-12)
+    assert one.statistics["lyapunov"].last == pytest.approx(expected.exponent[-1, 0], rel=1e-8)  # along its own steps
 
 
 def test_motions_without_a_tangent_have_no_indicators():

@@ -170,6 +170,11 @@ class Trajectory:
         self._control: Samples | Callable[[], Samples] | None = None
         self.statistics: Mapping[str, Statistic] = {}
 
+    @functools.cached_property
+    def span(self) -> tuple[float, float]:
+        """Start and end of the run; its states may be kept at other times."""
+        return float(self.t[0]), float(self.t[-1])
+
     @property
     def problem(self) -> Problem | None:
         """The problem that was solved; from a file, rebuilt from its formula. None if it is not known.

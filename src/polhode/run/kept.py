@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..kernels.loops import NEAR
 from ..numbers.precision import guarded, in_digits
 from ..physics.validate import positive, real_array, whole_number
 from ..results.trajectory import Trajectory, selected
@@ -54,12 +55,19 @@ class Kept:
         """Return the end of the run: `t_end`, or by default the last of the given times."""
         return float(self.times[-1]) if t_end is None and self.times is not None else t_end
 
+    def with_ends(self, t0: float, end: float) -> np.ndarray | None:
+        """Return the given times, with the start and the end of the run before and after them; None if none are."""
+        if self.times is None:
+            return None
+        inner = self.times[(self.times != t0) & (self.times != end)]
+        return np.concatenate([[t0], inner, [end]])
+
     def check(self, t0: float, end: float) -> None:
         """Refuse times that are not on the way from t0 to the end."""
         if self.times is None:
             return
         away = (self.times - t0) * math.copysign(1.0, end - t0)
-        if away[0] < 0 or away[-1] > abs(end - t0) or (np.diff(away) <= 0).any():
+        if away[0] < 0 or away[-1] > abs(end - t0) + round_off(t0, end) or (np.diff(away) <= 0).any():
             raise InputError(
                 f"times must lie between t0 = {t0:g} and t_end = {end:g}, each after the one before in the direction "
                 f"of the run; got {_shortened(self.times)}", "times",
@@ -70,7 +78,7 @@ class Kept:
         if self is STEPS:
             return sol
         if self.times is not None:
-            return _at(sol, self.times[abs(self.times - sol.t[0]) <= abs(sol.t[-1] - sol.t[0])])
+            return _at_times(sol, self.times)
         if self.every > 1:
             last = len(sol) - 1
             chosen = np.append(np.arange(0, last, self.every), last)
@@ -97,9 +105,28 @@ def _close_times(sol: Trajectory, turn: float) -> np.ndarray:
     return np.append(first + within * np.repeat(np.diff(t) / parts.astype(t.dtype), parts), t[-1])
 
 
+def round_off(t0: float, end: float) -> float:
+    """Return the distance of two times of a run that counts as none: the last of equal steps ends at t0 + n dt."""
+    return NEAR * math.ulp(max(abs(t0), abs(end)))
+
+
 def _at(sol: Trajectory, times: np.ndarray) -> Trajectory:
     assert sol.dense is not None
     return _with_data(sol, sol.dense(times))
+
+
+def _at_times(sol: Trajectory, asked: np.ndarray) -> Trajectory:
+    """Return the states at the times that a run reaches; what is after its end by round-off is its last state."""
+    assert sol.dense is not None
+    t0, end = sol.span
+    first, last = sorted(sol.span)
+    asked = asked[abs(asked - t0) <= abs(end - t0) + round_off(t0, end)]
+    data = sol.dense(np.clip(asked, first, last))
+    made = _with_data(sol, data)
+    made.span = sol.span
+    if sol.mp is None:
+        made.stored, made.t = dict(made.stored) | {"t": asked}, asked
+    return made
 
 
 def _with_data(sol: Trajectory, data: Any) -> Trajectory:

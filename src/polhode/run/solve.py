@@ -12,7 +12,6 @@ from ..errors import InputError, StepError
 from ..methods import EXAMPLE, Method, methods
 from ..methods.adaptive.verner87 import verner87
 from ..physics.observers.event import checked
-from ..physics.observers.statistics import PARTS, Statistic
 from ..physics.problem import Problem, finite_number
 from ..physics.units import BACKWARD, NO_UNITS, ScaledRun, rescaled, units_of_steps
 from ..physics.validate import MOST_STEPS, check_unit_of_time, flag, number_of_digits, whole_number
@@ -101,7 +100,7 @@ def solve(
         called once in each period, and what it returns is held until the next sample. ``sol.control`` has the samples
     period : the time between two samples; no step crosses a sample
     statistics : as in `ph.ensemble`, of which this is one body: names such as "energy", "megno" or "lyapunov",
-        functions, or a list of these. They are evaluated in a second run, in lanes; ``sol.statistics``
+        functions, or a list of these: over the states of this run, which may end with an event; ``sol.statistics``
 
     Returns
     -------
@@ -135,14 +134,15 @@ def solve(
         if quick is not None:
             return quick
     if statistics is not None:
-        others = {"out": out, "digits": digits, "max_turn": max_turn, "stops": stops}
-        _refuse_with_statistics(others)
-        shared = {"dt": dt, "tol": tol, "step_tol": step_tol, "t_end": t_end, "steps": steps, "times": times}
-        shared |= {"max_step": max_step, "control": control, "period": period}
-        found = _statistics(problem, method, statistics, every, shared)
-        sol = solve(problem, method, **shared, every=every, progress=progress, events=events, tangent=tangent)
-        sol.statistics = found
-        return sol
+        from .ensemble.of_one_run import solved_with
+
+        given = {
+            "dt": dt, "tol": tol, "step_tol": step_tol, "t_end": t_end, "steps": steps, "every": every, "times": times,
+            "max_turn": max_turn, "out": out, "overwrite": overwrite, "resume": resume, "digits": digits,
+            "progress": progress, "events": events, "stops": stops, "max_step": max_step, "tangent": tangent,
+            "control": control, "period": period,
+        }  # fmt: skip
+        return solved_with(statistics, problem, method, given)
     asked = None
     sampled_control.refuse_controlled(problem.field)
     if control is not None or period is not None:
@@ -168,9 +168,9 @@ def solve(
         wish, kept = read_wish(method, tol, step_tol, digits), Kept.of(every, times, max_turn)
         if problem.field is not None and problem.field.opaque:
             check_compiled(problem, wish.name, "give a method and dt")
-        wish.times = None if wanted else kept.times
         end = end_time(problem, kept.end(t_end), backward=True)
         kept.check(problem.t0, end)
+        wish.times = None if wanted else kept.with_ends(problem.t0, end)
         if stops is not None or max_step is not None:
             wish.bounds = Bounds.of(problem.t0, end, stops, max_step)
         if asked is not None and out is None:
@@ -289,29 +289,6 @@ def solve(
     if tangent:
         with_tangent(problem, chosen, whole, steps_of_run)
     return _with_events(problem, chosen, whole, wanted, steps_of_run) if wanted else whole
-
-
-def _refuse_with_statistics(others: dict[str, Any]) -> None:
-    """Refuse what a one-body ensemble does not know."""
-    for name, value in others.items():
-        if value is not None:
-            raise InputError(f"statistics are computed in memory, without {name}; remove the argument {name}")
-
-
-def _statistics(
-    problem: Problem, method: Any, statistics: Any, every: int, shared: dict[str, Any]
-) -> dict[str, Statistic]:
-    """Return the statistics of a run: those of an ensemble of one body."""
-    from .ensemble.api import ensemble
-
-    to_tolerance = shared["tol"] is not None or shared["step_tol"] is not None
-    chosen: dict[str, Any] = {} if to_tolerance or shared["times"] is not None else {"every": every}
-    many = ensemble(
-        problem, method=None if to_tolerance else method, **shared, **chosen, statistics=statistics, progress=False
-    )
-    if many.failed[0] >= 0:
-        raise StepError(f"step {many.failed[0]} failed, so that there are no statistics of the whole run")
-    return {name: Statistic(**{part: getattr(one, part)[0] for part in PARTS}) for name, one in many.statistics.items()}
 
 
 def _with_events(problem: Problem, method: Method, sol: Trajectory, events: Any, located: Any) -> Trajectory:

@@ -7,16 +7,22 @@ adds L to the growth, and s L to the integral of s dL.
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 from typing import Any
 
 import numpy as np
 
+from ..errors import StepError
+from ..methods import methods
 from ..physics.fields.variation import GROWTH, MEAN, PREFIX, SIZE, STATE, TIME, WEIGHTED, VariationField
 from ..physics.problem import Problem
 from ..physics.varied_steps import HIGH, mean_growth
 from ..results.derivatives import by_blocks
+from ..results.trajectory import Trajectory
+from .dense import Dense
 from .solve import solve
-from .tangent import Tangent
+from .tangent import Tangent, with_tangent
 
 BLOCK = 5_000
 """Steps whose tangents are in memory at a time."""
@@ -30,6 +36,27 @@ def variation_along(problem: Problem, field: VariationField, times: np.ndarray, 
     stops = times[1:-1] if len(times) > 2 else None
     tangent = solve(problem, **how, t_end=float(times[-1]), stops=stops, tangent=True, progress=False).tangent
     assert isinstance(tangent, Tangent)
+    return carried(problem, field, times, tangent)
+
+
+def on_run(problem: Problem, field: VariationField, times: np.ndarray, sol: Trajectory) -> np.ndarray:
+    """Return the same at times of a run to a tolerance that was made, from the tangents of its own steps."""
+    assert isinstance(sol.dense, Dense)
+    path, more = sol.dense.path, np.setdiff1d(times, sol.dense.path.times)
+    rows = sol.dense.run.state_at(more, path.times, path.rows)
+    if rows is None:
+        raise StepError("the states between two steps could not be computed; choose other times")
+    at = np.searchsorted(path.times, more)
+    whole = dataclasses.replace(path, times=np.insert(path.times, at, more), rows=np.insert(path.rows, at, rows, 0))
+    made = copy.copy(sol)
+    made.dense = dataclasses.replace(sol.dense, path=whole)
+    tangent = with_tangent(problem, methods[sol.method], made).tangent
+    assert tangent is not None
+    return carried(problem, field, times, tangent)
+
+
+def carried(problem: Problem, field: VariationField, times: np.ndarray, tangent: Tangent) -> np.ndarray:
+    """Return the states (n, 10) of a variation at some of the times of a tangent, which begin with its start."""
     nu, per_span = (float(field.values[PREFIX + name]) for name in ("frequency", "per_span"))
     moments, axes = problem.body.moments, np.asarray(problem.body.axes)
     first = np.array(field.values[PREFIX + STATE], float)

@@ -245,3 +245,153 @@ def test_bad_input_gets_one_sentence(case):
     given, said = BAD[case]
     with pytest.raises(ph.InputError, match=said):
         run(statistics=given)
+
+
+# --- of a run of ph.solve ---------------------------------------------------------------------------
+
+
+@ph.torque
+def relay(R, omega, level=0.2):
+    return ph.where(omega[0] > level, -0.4, -0.1), 0.3 * R[2][1], -0.2 * R[2][0]
+
+
+@ph.states(wheel=0.5)
+def spinning_wheel(omega, wheel, k=0.3):
+    return (-k * wheel, 0.1 * omega[0], 0.0 * wheel), {"wheel": omega[0] - wheel}
+
+
+@ph.controller(total=0.0)
+def brake(omega, total, period, gain=0.4):
+    return [-gain * w for w in omega], {"total": total + omega[0]}
+
+
+@ph.event(terminal=True)
+def turned(omega):
+    return omega[1] - 0.55
+
+
+def wheel_now(R, wheel):
+    return wheel + 1e-30 * R[0][0]
+
+
+def total_now(R, total):
+    return total + 1e-30 * R[0][0]
+
+
+def one(field=None, body=None):
+    return ph.Problem(body or ph.Body([1.0, 1.4, 1.9]), field, omega=[0.9, 0.4, 0.3])
+
+
+VARYING = ph.VaryingBody(lambda t: (1.0 + 0.2 * t, 1.5, 2.0))
+WORDS = ["energy", "omega", "momentum"]
+FIXED = {"method": "mkrk(rk4)", "dt": 0.05, "t_end": 1.5}
+RUNS = {
+    "smooth": (one(GRAVITY), FIXED),
+    "relay": (one(relay()), FIXED),
+    "relay, every": (one(relay()), FIXED | {"every": 4}),
+    "relay, terminal event": (one(relay()), FIXED | {"events": [turned]}),
+    "relay, times": (one(relay()), FIXED | {"times": [0.0, 0.33, 1.5]}),
+    "smooth, tol": (one(GRAVITY), {"tol": 1e-7, "times": [0.0, 0.4, 1.0]}),
+    "free, tol": (one(), {"tol": 1e-7, "times": [0.0, 0.4, 1.0]}),
+    "given method, tol": (one(GRAVITY), {"method": "trapm", "tol": 1e-4, "times": [0.0, 0.4, 1.0]}),
+    "relay, step_tol": (one(relay()), {"step_tol": 1e-7, "times": [0.0, 0.4, 1.0]}),
+    "states": (one(spinning_wheel()), {"method": "verner87", "dt": 0.1, "t_end": 1.0, "observable": wheel_now}),
+    "states, tol": (one(spinning_wheel()), {"tol": 1e-7, "times": [0.0, 0.4, 1.0], "observable": wheel_now}),
+    "control": (one(GRAVITY), FIXED | {"control": brake, "period": 0.1, "observable": total_now}),
+    "control, tol": (
+        one(GRAVITY), {"tol": 1e-7, "times": [0.0, 1.0], "control": brake, "period": 0.1, "observable": total_now},
+    ),
+    "varying body": (one(body=VARYING), {"method": "verner87", "dt": 0.1, "t_end": 1.0}),
+    "varying body, tol": (one(body=VARYING), {"tol": 1e-7, "times": [0.0, 0.4, 1.0]}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", RUNS)
+def test_statistics_of_a_run_are_those_of_its_states(case):
+    """Of the path that the same call returns, until the event with which it ends."""
+    problem, given = RUNS[case]
+    given = dict(given)
+    observable = given.pop("observable", None)
+    method = given.pop("method", None)
+    sol = ph.solve(problem, method, **given, statistics=WORDS + [observable] * (observable is not None))
+    values = {"energy": sol.energy, "omega": sol.omega, "momentum": sol.momentum}
+    if observable is not None:
+        values[observable.__name__] = sol.states[observable.__name__.removesuffix("_now")]
+    for name, found in sol.statistics.items():
+        near = {"rtol": 0, "atol": 4 * EPS * np.abs(values[name]).max()}
+        np.testing.assert_allclose(found.first, values[name][0], **near)
+        np.testing.assert_allclose(found.last, values[name][-1], **near)
+        np.testing.assert_allclose(found.min, values[name].min(axis=0), **near)
+        np.testing.assert_allclose(found.max, values[name].max(axis=0), **near)
+        np.testing.assert_allclose(found.mean, values[name].mean(axis=0), **near)
+    plain = ph.solve(problem, method, **given)
+    assert np.array_equal(sol.momentum, plain.momentum)
+    assert not ("event" in case and sol.t[-1] == 1.5)
+
+
+@pytest.mark.parametrize("how", [{"method": "mkrk(rk4)", "dt": 0.05}, {"tol": 1e-8}], ids=["dt", "tol"])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_statistics_at_times_end_where_the_run_does(how, backwards):
+    """At the start, at the times before the terminal event, and there; without an event at the end of the run."""
+    times, sign = np.array([0.1, 0.2, 1.4]), -1 if backwards else 1
+    event = ph.event(terminal=True)(lambda omega: omega[1] - (0.25 if backwards else 0.55))
+    given = dict(how) | {"times": sign * times, "t_end": sign * 1.5, "statistics": WORDS}
+    method = given.pop("method", None)
+    stopped, whole = (ph.solve(one(relay()), method, **given, events=x) for x in ([event], []))
+    assert len(stopped.t) == 2
+    assert len(whole.t) == 3
+    ends = ((stopped, stopped.events[0]), (whole, whole.at(sign * 1.5)))
+    for sol, end in ends:
+        omega = np.concatenate([sol.at(0.0).omega, sol.omega, end.omega])
+        found = sol.statistics["omega"]
+        np.testing.assert_allclose(found.last, omega[-1], rtol=0, atol=4 * EPS)
+        np.testing.assert_allclose(found.mean, omega.mean(axis=0), rtol=0, atol=4 * EPS)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{"method": "mkrk(rk4)", "dt": 0.01, "every": 7}, {"step_tol": 1e-8, "times": [0.1, 0.2, 0.9]}],
+    ids=["every", "times"],
+)
+def test_a_run_that_fails_has_statistics_until_then(how):
+    """As a body of an ensemble: up to the last state at which they are evaluated before the failure."""
+    problem = ph.Problem(ph.Body([1, 1, 1]), growing(k=20.0), omega=[1.0, 0.1, 0.0])
+    given = dict(how) | {"t_end": 1.0, "statistics": "omega"}
+    method = given.pop("method", None)
+    with pytest.raises(ph.StepError) as stop:
+        ph.solve(problem, method, **given)
+    with pytest.warns(ph.ResultWarning, match="failed"):
+        many = ph.ensemble(problem, method=method, **given)
+    found, expected = stop.value.partial.statistics["omega"], many.statistics["omega"]
+    for part in ("first", "last", "max", "mean"):
+        np.testing.assert_allclose(getattr(found, part), getattr(expected, part)[0], rtol=1e-6)
+
+
+def test_chaos_indicators_of_a_run_end_where_it_ends():
+    """Along the returned path, across its jumps, until the terminal event: those of `ph.chaos` until that time."""
+    given = {"step_tol": 1e-10, "statistics": ["megno", "lyapunov", "omega"]}
+    sol = ph.solve(one(relay()), times=[0.2, 0.5, 4.0], events=[turned], **given)
+    end = float(sol.events[0].t[0])
+    expected = ph.chaos(one(relay()), t_end=end, step_tol=1e-10)
+    np.testing.assert_allclose(sol.statistics["megno"].last, expected.megno[-1, 0], rtol=1e-6)
+    np.testing.assert_allclose(sol.statistics["lyapunov"].last, expected.exponent[-1, 0], rtol=1e-6)
+    np.testing.assert_allclose(sol.statistics["omega"].last, sol.events[0].omega[0], rtol=4 * EPS)
+
+
+REFUSED = {
+    "no times": ({"tol": 1e-6, "t_end": 1.0}, "with tol give times=.*at which statistics are evaluated"),
+    "file": (FIXED | {"out": "run.zarr"}, "without out; remove the argument out"),
+    "resume": (FIXED | {"resume": True}, "name the file with out"),
+    "jumps": (FIXED | {"statistics": "megno", "field": relay()}, "give step_tol and times instead of a method and dt"),
+    "event": (FIXED | {"statistics": "megno", "events": [turned]}, "give step_tol and times instead .*, or t_end"),
+    "times": (FIXED | {"statistics": "megno", "times": [0.5]}, "remove the times"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_a_run_has_no_statistics_of_is_refused(case):
+    given, said = REFUSED[case]
+    given = {"statistics": "energy"} | given
+    field = given.pop("field", GRAVITY)
+    with pytest.raises(ph.InputError, match=said):
+        ph.solve(one(field), given.pop("method", None), **given)

@@ -170,10 +170,16 @@ class VaryingField(SumField):
         return parts[2].coupled[0] if self.template.leaving else (lift(0),) * 3
 
     @of_formula
+    def tensor(self) -> tuple[Expr, ...]:
+        """The nine numbers of I(t), by rows."""
+        part, first = list(self.template.numbered_parts(self.first))[1]
+        numbers: tuple[Expr, ...] = part.numbered(first).coupled[0]
+        return numbers
+
+    @of_formula
     def _tensor_formula(self) -> Any:
         """I(t) as a function of times and parameters."""
-        part, first = list(self.template.numbered_parts(self.first))[1]
-        text = source("inertia_value", "t, p", self.unpack, list(part.numbered(first).coupled[0]))
+        text = source("inertia_value", "t, p", self.unpack, self.tensor)
         return formula_kernel(text, floats.number)
 
     def inertia_at(self, t: np.ndarray, parameters: Any = None) -> np.ndarray:

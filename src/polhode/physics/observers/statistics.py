@@ -18,7 +18,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...kernels.loops import COLUMNS, StateSpace
-from ...kernels.so3 import conj, dot, matrix, mul, norm, rotate, times
+from ...kernels.so3 import apply, conj, dot, matrix, mul, norm, rotate, times, unrotate
 from ...kernels.state import collapse, summed
 from ...kernels.unroll import unrolled_kernel
 from ...numbers import floats
@@ -32,6 +32,7 @@ from ..fields import Field, FieldTemplate
 from ..fields.decorators import template_of
 from ..fields.parameters import leaves_of
 from ..fields.variation import GROWTH, MEAN, PER_SPAN, SOON, TIME, WEIGHTED, WITH_CONSTANTS
+from ..fields.varying_inertia import VaryingField
 from ..problem import Problem
 from .event import Event
 
@@ -110,8 +111,7 @@ WORDS: dict[str, Callable[[_Formulas], Iterable[Expr]]] = {
     "momentum": lambda s: s.momentum,
     "omega": lambda s: s.omega,
 }
-"""Observables by name: kinetic plus potential energy, the kinetic one alone, |momentum|, and vectors in the space and in
-the body frame."""
+"""Observables by name: kinetic plus potential energy, kinetic energy, |momentum|, vectors in space and body frame."""
 
 
 def _per_time(s: _Formulas, value: Expr) -> list[Expr]:
@@ -135,10 +135,12 @@ def _formulas(model: Problem) -> _Formulas:
     q, m, inverse, z = symbols("q", 4), symbols("m", 3), symbols("s", 3), symbols("z", WITH_CONSTANTS)
     w = times(inverse, m)
     parameters = list(symbols("p", len(model.field.parameters) if model.field is not None else 0))
-    if not model.body.has_principal_rotation:
-        return _Formulas(q, m, w, matrix(q), w, m, parameters, model.field, z)
-    a: Any = symbols("a", 4)
-    return _Formulas(q, m, w, matrix(mul(q, conj(a))), rotate(a, w), rotate(a, m), parameters, model.field, z)
+    a: Any = symbols("a", 4) if model.body.has_principal_rotation else ()
+    R, omega, momentum = (matrix(mul(q, conj(a))), rotate(a, w), rotate(a, m)) if a else (matrix(q), w, m)
+    if isinstance(model.field, VaryingField):  # the run is that of a constant inertia
+        momentum = apply(tuple(model.field.tensor[i : i + 3] for i in (0, 3, 6)), omega)
+        m = unrotate(a, momentum) if a else momentum
+    return _Formulas(q, m, w, R, omega, momentum, parameters, model.field, z)
 
 
 def _unpack(parameters: int) -> dict[str, str]:
@@ -367,6 +369,14 @@ class Watch:
         """The first component of every vector."""
         starts = np.cumsum([0, *self.sizes.values()])[:-1].tolist()
         return [start for start, size in zip(starts, self.sizes.values(), strict=True) if size > 1]
+
+    def over(self, values: np.ndarray, sums: np.ndarray) -> dict[str, Statistic]:
+        """The statistics of one body from all values (components, n), and their sums with low parts (components, 2)."""
+        slots = values[:, 0], values[:, -1], values.min(1), values.max(1), *sums.T
+        changes = [squared_gap(*values[j : j + 3], *values[j : j + 3, :1]).max() for j in self._vectors()]
+        numbers = np.concatenate([np.stack(slots, 1).ravel(), changes])
+        found = self.results(numbers[None], np.array([values.shape[1]]))
+        return {name: Statistic(**{part: getattr(one, part)[0] for part in PARTS}) for name, one in found.items()}
 
     def results(self, numbers: np.ndarray, samples: np.ndarray) -> dict[str, Statistic]:
         """The statistics from the stored numbers (N, columns) and the number of samples of each body."""

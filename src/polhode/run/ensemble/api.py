@@ -29,7 +29,7 @@ from ..schedule import Bounds
 from ..step_control import LARGEST, SMALLEST, has_series, is_smooth
 from ..step_count import end_time
 from ..tangent import check_tangent
-from . import alone, chaos_words, kept_times, varying
+from . import alone, chaos_words, kept_times, sampled_statistics, varying
 from .batch import model_problem, step_counts
 from .controlled import check_closed_loops, check_controlled, with_controller
 from .events import wanted_events
@@ -129,10 +129,10 @@ def ensemble(
     statistics : observables to accumulate instead of storing the path: "energy", "kinetic_energy", "momentum_norm",
         "spatial_momentum", "momentum", "omega", the chaos indicators "megno", "mean_megno", "fli" (whose largest value
         is the fast Lyapunov indicator) and "lyapunov" (the largest exponent), functions of t, R, omega and parameters
-        that return a number (as for `ph.event`), or a list of these. They are evaluated at the start, after every `every`-th step
-        (by default every step) and at the end: ``.statistics["energy"].drift`` and so on. With `times` they are
-        evaluated at the start, at these times and at the end. Adaptive steps need `times`: a mean over steps would
-        count fast phases more often
+        that return a number (as for `ph.event`), or a list of these. They are evaluated at the start, after every
+        `every`-th step (by default every step) and at the end: ``.statistics["energy"].drift`` and so on. With `times`
+        they are evaluated at the start, at these times and at the end. Adaptive steps need `times`: a mean over steps
+        would count fast phases more often
     events : events from `ph.event`, none of them terminal; ``.events[k][i]`` holds the states of body i at event k.
         Every step is kept, unless `every`, `times`, `statistics` or `out` is given. Each body takes some milliseconds;
         with `tol` or `step_tol` it is run by itself for the search, as by `ph.solve`
@@ -387,11 +387,8 @@ def to_tolerance(
         longest = None if max_step is None else np.array([positive("max_step", max_step)])
     else:
         longest = None if free else longest_steps(batch, t0, t_end, max_step)
-    if statistics is not None and times is None:
-        raise InputError(
-            f"with {name} give times=[...], at which statistics are evaluated: adaptive steps are shorter where the "
-            "motion is fast, so that a mean over steps would count fast phases more often"
-        )
+    if statistics is not None:
+        sampled_statistics.check_times(name, times)
     stops = kept_times.checked(times, t0, t_end)
     return Task(
         batch, chosen, model, t0, 1, 1, device, watch(statistics, model), tolerance=None if free else given,

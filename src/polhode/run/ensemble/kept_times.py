@@ -34,8 +34,9 @@ def checked(times: Any, t0: float, end: float) -> np.ndarray | None:
     kept = Kept.of(1, times, None)
     end = end_time(Interval(t0), end, backward=True)
     kept.check(t0, end)
-    assert kept.times is not None
-    return np.append(kept.times[(kept.times != t0) & (kept.times != end)], end)
+    whole = kept.with_ends(t0, end)
+    assert whole is not None
+    return whole[1:]
 
 
 def among_steps(task: Task, times: Any) -> Task:
