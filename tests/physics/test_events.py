@@ -235,6 +235,34 @@ def test_times_of_events_of_an_exact_motion():
     assert np.abs(sol.events[0].t - expected).max() < 4 * np.spacing(10.0)
 
 
+CLOSE = [(how, angle) for how in ({"tol": 1e-10}, {"method": "dmv10", "dt": 0.05}) for angle in (1e-2, 1e-4, 1e-6)]
+
+
+@pytest.mark.parametrize(("how", "angle"), [*CLOSE, ({"method": "dmv10", "dt": 0.1, "digits": 20}, 1e-3)])
+def test_two_zeros_close_together(how, angle):
+    """The number is beyond zero for a moment around its largest value, where 3 t = pi/2."""
+    body = ph.Problem(ph.Body([1.0, 1.0, 2.0]), omega=[0.0, 0.0, 3.0])
+    level, depth = np.cos(angle), 8 * np.spacing(1.0) / angle + 1e-12
+    expected = (np.pi / 2 + np.array([-angle, angle])) / 3
+    for sign in (1, -1):
+        two = ph.event(lambda R, sign=sign: sign * (R[0][1] + level))
+        last = ph.event(two.template.function, direction=sign, terminal=True)
+        missed = ph.event(lambda R, sign=sign: sign * (R[0][1] + 2.0 - level))
+        sol = ph.solve(body, t_end=1.0, events=[two, missed], **how)
+        assert [len(found) for found in sol.events] == [2, 0]
+        assert np.abs(sol.events[0].t - expected).max() < depth
+        ended = ph.solve(body, t_end=1.0, events=[last], **how)
+        assert abs(ended.t[-1] - expected[1]) < depth
+
+
+def test_zeros_beside_a_zero_at_the_start():
+    """R01 = -sin 3t is zero at the start, and again within the first look."""
+    body = ph.Problem(ph.Body([1.0, 1.0, 2.0]), omega=[0.0, 0.0, 3.0])
+    soon = ph.event(lambda R: R[0][1] * (1.0 - R[0][1] - 1.01))
+    sol = ph.solve(body, "dmv10", dt=0.5, t_end=1.0, events=[soon])
+    assert np.abs(sol.events[0].t - np.arcsin(0.01) / 3).min() < 1e-14
+
+
 def test_a_terminal_event_ends_the_run():
     top = ph.problems.heavy_top()
     end = ph.event(upright.template.function, direction=-1, terminal=True)

@@ -102,6 +102,86 @@ def test_friction_before_it_stops_the_body():
     assert np.abs(sol.omega[-1] - (np.array([0.3, 0.4, 0.5]) - 0.01 * 20)).max() < 1e-11
 
 
+@ph.torque
+def switched(omega, push, level):
+    return 0.0, 0.0, ph.where(omega[1] > level, push, 0.0)
+
+
+@ph.controller
+def idle(omega):
+    return 0.0 * omega[0], 0.0, 0.0
+
+
+FREE = ph.Problem(ph.Body([1.0, 1.4, 1.9]), omega=[0.2, 0.6, 1.1])
+TO_END = 3.0
+
+
+def top():
+    """Time and value of the largest omega_2 of the free body, to round-off."""
+    motion, times = ph.solve(FREE, tol=1e-13, t_end=TO_END), np.linspace(0.0, TO_END, 1001)
+    for _ in range(3):
+        omega = motion.at(times).omega[:, 1]
+        k = omega.argmax()
+        times = np.linspace(times[k - 1], times[k + 1], 1001)
+    return times[500], omega.max()
+
+
+def stepped(problem):
+    stepper, state = ph.stepper(problem.body, "verner87", 0.1), (problem.quaternion, problem.momentum)
+    for _ in range(30):
+        state = stepper.step(state, problem.field)
+    return state.momentum
+
+
+GRAZING = {
+    "tol": lambda p: ph.solve(p, tol=1e-10, t_end=TO_END).momentum[-1],
+    "step_tol": lambda p: ph.solve(p, step_tol=1e-10, t_end=TO_END).momentum[-1],
+    "dt": lambda p: ph.solve(p, "verner87", dt=0.1, t_end=TO_END).momentum[-1],
+    "method to tol": lambda p: ph.solve(p, "mkrk(rk4)", tol=1e-10, t_end=TO_END).momentum[-1],
+    "stepper": stepped,
+    "propagator": lambda p: ph.propagator(p, tol=1e-10)(t_end=TO_END).momentum,
+    "control to tol": lambda p: ph.solve(p, tol=1e-10, t_end=TO_END, control=idle, period=1.0).momentum[-1],
+    "control, dt": lambda p: ph.solve(p, "verner87", dt=0.1, t_end=TO_END, control=idle, period=1.0).momentum[-1],
+    "ensemble to tol": lambda p: ph.ensemble(p, tol=1e-10, t_end=TO_END).momentum[-1, 0],
+    "ensemble, dt": lambda p: ph.ensemble(p, method="verner87", dt=0.1, t_end=TO_END).momentum[-1, 0],
+    "between steps": lambda p: ph.solve(p, "verner87", dt=0.1, t_end=TO_END).at([TO_END - 1e-9]).momentum[0],
+    "tangent": lambda p: ph.solve(p, "verner87", dt=0.1, t_end=TO_END, tangent=True).momentum[-1],
+}
+
+
+@pytest.mark.parametrize("way", GRAZING)
+def test_a_graze_is_found(way):
+    """A torque that acts for a moment, around the largest value of a velocity: its impulse is push times that time."""
+    t, highest = top()
+    a, b, c = FREE.body.moments
+    w = ph.solve(FREE, tol=1e-13, t_end=t).omega[-1]
+    bend = (c - a) / b * w[2] * (b - c) / a * w[1] * w[2]  # of omega_2, where omega_1 is zero
+    start = np.linalg.norm(FREE.momentum)
+    for depth in (1e-3, 1e-5, 1e-7):
+        lasts = 2 * math.sqrt(2 * depth / abs(bend))
+        gained = np.linalg.norm(GRAZING[way](ph.Problem(FREE.body, switched(0.05, highest - depth), omega=FREE.omega)))
+        assert gained - start == pytest.approx(0.05 * lasts * c * w[2] / start, rel=0.05)
+        above = ph.Problem(FREE.body, switched(0.05, highest + depth), omega=FREE.omega)
+        assert np.linalg.norm(GRAZING[way](above)) == pytest.approx(start, rel=1e-11)
+
+
+@pytest.mark.parametrize("how", [{"tol": tol} for tol in (1e-9, 1e-10, 1e-11, 1e-12)] + [{"dt": 0.5}, {"dt": 1.0}])
+def test_a_start_on_the_surface_that_is_left_and_met_again(how):
+    """R_23 is zero at the start, and again before a first long step is looked at."""
+
+    @ph.torque
+    def three(omega, R, push):
+        far = ph.where((R[0, 0] > 0.2) | (R[0, 0] < -0.2), 1.0, -1.0)
+        inner = ph.where(omega[1] + 0.1 * far > 0, -1.0, 0.5)
+        return push * inner, 0.1 * abs(R[1, 2]), 0.2 * push * far
+
+    omega = [0.06307688422998452, 1.2839187162126646, 1.0231855912355452]
+    problem = ph.Problem(FREE.body, three(0.3), omega=omega)
+    method = "taylor(18)" if "dt" in how else None
+    sol, short = ph.solve(problem, method, t_end=8.0, **how), ph.solve(problem, "verner87", dt=0.02, t_end=8.0)
+    assert np.abs(sol.momentum[-1] - short.momentum[-1]).max() < how.get("tol", 1e-6)
+
+
 def test_a_start_on_the_surface():
     problem = ph.Problem(BODY, friction(0.02), omega=[0.0, 0.9, 0.4])
     sol, pair = (ph.solve(problem, m, t_end=3.0, tol=1e-9) for m in (None, "mkrk(dormand_prince)"))

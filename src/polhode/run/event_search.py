@@ -1,4 +1,7 @@
-"""Event search: locate sign changes along a run to round-off, by bisection on the dense output."""
+"""Event search: locate sign changes along a run to round-off, by bisection on the dense output.
+
+A function that approaches zero and leaves again between two looks is looked at more closely (`grazes`, `dip`).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,16 @@ from .dense import dense_between, path_of, states_of
 from .integrator import number_type
 
 GLANCES = 8
-"""Evaluations of an event function in each step: two zeros closer than the spacing are missed."""
+"""Evaluations of an event function in each step; two zeros closer than the spacing are found by `grazes`."""
+
+EDGE = 2.0**-20
+"""Distance of a further look from each end of a run, in parts of the spacing: it shows the slope there."""
+
+MOST_LOOKS = 6
+"""Most looks for the least value of a function that approaches zero and leaves again."""
+
+RESOLVED = 2.0**-26
+"""Distance from a least value, in parts of the spacing, at which a function differs from it by round-off."""
 
 HALVINGS = 1100
 """Bisections from any interval to two neighbouring doubles; about 55 suffice unless the zero is at t = 0."""
@@ -71,6 +83,86 @@ def _values(event: Event, problem: Problem, digits: int | None) -> Values:
     return values if digits is None else one_by_one
 
 
+def with_edges(times: np.ndarray) -> np.ndarray:
+    """Return times with a further one near each end, along the last axis."""
+    first, second, before, last = times[..., :1], times[..., 1:2], times[..., -2:-1], times[..., -1:]
+    near_both = first + (second - first) * EDGE, last - (last - before) * EDGE
+    return np.concatenate([first, near_both[0], times[..., 1:-1], near_both[1], last], axis=-1)
+
+
+def grazes(times: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return where functions (..., times, functions) that are not negative may be so for a moment, unseen.
+
+    That is so in the middle of three times if the least value is there, and the parabola through the three comes close
+    to zero. The times are those of `with_edges`: beside an end at which a function is zero, it may be negative.
+    """
+    a, b, c = times[..., :-2, None], times[..., 1:-1, None], times[..., 2:, None]
+    ga, gb, gc = values[..., :-2, :], values[..., 1:-1, :], values[..., 2:, :]
+    with np.errstate(all="ignore"):
+        turn, bend = _parabola((a, ga), (b, gb), (c, gc))
+        seen = (gb <= ga) & (gb <= gc) & (ga >= 0) & (gc >= 0) & _is_near(turn, bend, gb, c - a)
+        seen[..., 1:-1, :] &= gb[..., 1:-1, :] >= 0
+        return seen
+
+
+def _parabola(a: Any, b: Any, c: Any) -> tuple[Any, Any]:
+    """Return the slope of the parabola through three pairs (t, g) at the second one, and its square coefficient."""
+    (ta, ga), (tb, gb), (tc, gc) = a, b, c
+    left, right = (gb - ga) / (tb - ta), (gc - gb) / (tc - tb)
+    return (left * (tc - tb) + right * (tb - ta)) / (tc - ta), (right - left) / (tc - ta)
+
+
+def _is_near(turn: Any, bend: Any, value: Any, width: Any) -> Any:
+    """Whether the least value of a parabola is small, relative to its rise in the interval."""
+    return (bend > 0) & (4 * bend * value - turn * turn < (bend * width) ** 2 / 2)
+
+
+def dip(value: Callable[[Any], Any], a: Any, b: Any, c: Any) -> tuple[Any, Any] | None:
+    """Return a time at which a function is negative, and one before at which it is not; None if there seems to be none.
+
+    By successive parabolic interpolation from three pairs (t, g), the least g in the middle (`grazes`).
+    """
+    width = c[0] - a[0]
+    for _ in range(MOST_LOOKS):
+        turn, bend = _parabola(a, b, c)
+        if not _is_near(turn, bend, b[1], c[0] - a[0]) or abs(turn) <= 2 * bend * abs(width) * RESOLVED:
+            return None
+        t = b[0] - turn / (2 * bend)
+        seen, is_before = (t, value(t)), turn > 0 if width > 0 else turn < 0
+        if seen[1] < 0:
+            return (a if is_before or b[1] < 0 else b)[0], t
+        a, b, c = _closer(a, b, c, seen, is_before)
+    return None
+
+
+def _closer(a: Any, b: Any, c: Any, seen: Any, is_before: bool) -> tuple[Any, Any, Any]:
+    """Return three of four pairs (t, g), the least g in the middle."""
+    if seen[1] <= b[1]:
+        return (a, seen, b) if is_before else (b, seen, c)
+    return (seen, b, c) if is_before else (a, b, seen)
+
+
+def _with_grazes(
+    values: Callable[[np.ndarray], np.ndarray], times: np.ndarray, g: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return times and values of a function with those at which it has changed its sign only for a moment."""
+    if len(times) < 2:
+        return times, g
+    edged, close = with_edges(times), g[[0, 0, *range(1, len(g) - 1), -1, -1]]
+    close[[1, -2]] = values(edged[[1, -2]])
+    found = []
+    for sign in (1, -1):
+        for i in np.flatnonzero(grazes(edged, sign * close[:, None])):
+            three = ((edged[k], sign * close[k]) for k in (i, i + 1, i + 2))
+            unseen = dip(lambda t, sign=sign: sign * values(np.array([t], dtype=times.dtype))[0], *three)  # type: ignore[misc]
+            found += [] if unseen is None else [unseen[1]]
+    if not found:
+        return times, g
+    moments = np.array(found, dtype=times.dtype)
+    order = np.argsort(abs(np.append(times, moments) - times[0]), kind="stable")
+    return np.append(times, moments)[order], np.append(g, values(moments))[order]
+
+
 def _zeros(
     event: Event, problem: Problem, look: Look, times: np.ndarray, rows: np.ndarray, digits: int | None
 ) -> np.ndarray:
@@ -81,6 +173,7 @@ def _zeros(
     if not finite.all():
         bad = times[~finite][0]
         raise InputError(f"the event {event.name} must be finite during the whole run; it is not at t = {float(bad):g}")
+    times, g = _with_grazes(lambda t: values(t, look(t)), times, g)
     here = event.happened(g[:-1], g[1:])
     if digits is not None:
         return _refined(lambda t: values(t, look(t))[0], times, g, np.flatnonzero(here), digits)

@@ -1,9 +1,10 @@
 """Runs whose steps end where a condition on the state changes: on the surface of a jump, a kink or a dead band.
 
 Between two changes the field is held on one side of every condition (`physics/fields/sides.py`), so it is smooth and
-steps keep their order. Each step is looked at in a few places; the first place at which a condition differs from its
-side is bracketed to two neighbouring doubles with the dense output. The run goes on from there on the other
-side. Where both sides lead back to the surface (sliding, as in Coulomb friction at rest), the run stops unfinished.
+steps keep their order. Each step is looked at in a few places, and where a condition approaches its change and leaves
+again. The first place at which a condition differs from its side is bracketed to two neighbouring doubles with the
+dense output, and the run goes on from there on the other side. Where both sides lead back to the surface (sliding, as
+in Coulomb friction at rest), the run stops unfinished.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ..physics.fields.switches import PiecewiseField
 from ..physics.problem import Problem
 from ..physics.units import ScaledRun
 from .adaptive import Path, Run, Standing, interpolated
-from .event_search import GLANCES
+from .event_search import GLANCES, dip, grazes, with_edges
 from .schedule import Leg, Schedule
 from .step_control import EPS
 
@@ -107,7 +108,49 @@ def glimpsed(problem: Problem, between: Between, times: np.ndarray, rows: np.nda
     if seen is None:
         return Change(glances[0], glances[1], rows[0])
     at = np.flatnonzero(off_side(problem, glances, seen, system)[1:])
-    return Change(glances[at[0]], glances[at[0] + 1], seen[at[0] + 1]) if len(at) else None
+    last = at[0] + 1 if len(at) else len(glances) - 1
+
+    def seen_at(moments: np.ndarray) -> np.ndarray | None:
+        return between(moments, times, rows)
+
+    brief = _grazed(problem, seen_at, glances[: last + 1], seen[: last + 1], system)
+    if brief is not None or not len(at):
+        return brief
+    return Change(glances[at[0]], glances[last], seen[last])
+
+
+def _grazed(
+    problem: Problem, seen_at: Callable[[np.ndarray], np.ndarray | None], times: np.ndarray, rows: np.ndarray,
+    system: Any,
+) -> Change | None:  # fmt: skip
+    """Return the first change of a condition that changes back before the next of these times."""
+    edged = with_edges(times)
+    close = seen_at(edged[[1, -2]])
+    if close is None:
+        return None
+    seen = np.concatenate([rows[:1], close[:1], rows[1:-1], close[1:], rows[-1:]])
+    g = signed_gaps(problem, edged, seen, system)
+    for i, k in np.argwhere(grazes(edged, g)):
+
+        def gap(t: float, k: int = k) -> float:
+            row = seen_at(np.array([t]))
+            return math.nan if row is None else float(signed_gaps(problem, np.array([t]), row, system)[0, k])
+
+        found = dip(gap, *((edged[j], g[j, k]) for j in (i, i + 1, i + 2)))
+        row = None if found is None else seen_at(np.array(found[1:]))
+        if found is not None and row is not None:
+            return Change(*found, row[0])
+    return None
+
+
+def signed_gaps(problem: Problem, times: np.ndarray, rows: np.ndarray, system: Any) -> np.ndarray:
+    """Return g of every condition at some states, positive on its side in `system`: (states, conditions)."""
+    field = problem.field
+    assert isinstance(field, SidedField)
+    first = len(field.whole.parameters)
+    holds = np.array([1.0 if node.op == "abs" else -1.0 for node in conditions_of(field.whole)])
+    sides = 2 * np.array(system[2][first : first + field.count]) - 1
+    return np.asarray(holds * sides * gaps(problem, times, rows, system))
 
 
 def located(

@@ -30,8 +30,9 @@ from ..physics.fields.switches import PiecewiseField, between, edges
 from ..physics.problem import Problem
 from ..physics.units import ScaledRun, rescaled, units_of_steps
 from .adaptive import Path, between_steps, interpolated
+from .event_search import GLANCES, grazes, with_edges
 from .integrator import Engine, beginning, check_fit, engine
-from .located import FEW, GLANCES, MANY, SHORT, Change, gaps, glimpsed, located, off_side, placed, settled
+from .located import FEW, MANY, SHORT, Change, gaps, glimpsed, located, off_side, placed, settled, signed_gaps
 
 MOST_PARTS = 16
 """Most parts of a step: with more of them, the motion slides along a surface."""
@@ -383,16 +384,20 @@ class LocatedSteps:
         return Parts(np.array([t for t, _ in found]), np.array([row for _, row in found]), systems, np.array(marks))
 
     def _changes(self, times: np.ndarray, rows: np.ndarray, steps: np.ndarray, system: Any) -> np.ndarray:
-        """Return in which of some steps a condition changes, or an edge in time lies."""
+        """Return in which of some steps a condition may change, or an edge in time lies."""
         starts, lengths = times[steps], times[steps + 1] - times[steps]
-        moments = (starts[:, None] + lengths[:, None] * np.arange(1, GLANCES + 1) / GLANCES).ravel()
-        moments[GLANCES - 1 :: GLANCES] = times[steps + 1]
+        looks = starts[:, None] + lengths[:, None] * np.arange(GLANCES + 1) / GLANCES
+        looks[:, -1] = times[steps + 1]
+        looks = with_edges(looks)
+        moments = looks.ravel()
         seen = self.between(system)(moments, times, rows)
         tiny = SHORT * lengths
         ahead = np.searchsorted(self.edges, times[steps + 1] - tiny) > np.searchsorted(self.edges, starts + tiny)
         if seen is None:
             return np.ones(len(steps), bool)
-        return np.asarray(ahead | off_side(self.problem, moments, seen, system).reshape(-1, GLANCES).any(1))
+        off = off_side(self.problem, moments, seen, system).reshape(looks.shape)[:, 1:].any(1)
+        g = signed_gaps(self.problem, moments, seen, system).reshape(*looks.shape, -1)
+        return np.asarray(ahead | off | grazes(looks, g).any((1, 2)))
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
         """Return rows at any times within the run."""
