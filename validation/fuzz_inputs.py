@@ -1,6 +1,6 @@
 """Wrong arguments everywhere: each must raise a one-line InputError (or StepError), or be accepted.
 
-python validation/fuzz_inputs.py api [FUNCTION ...]     every public function, argument and object of tests/junk.py
+python validation/fuzz_inputs.py api [FUNCTION ...]     all things of tests/junk.py in all calls of tests/junk_calls.py
 python validation/fuzz_inputs.py mesh [COUNT]           STL, OBJ and PLY files with bytes changed, lost and added
 python validation/fuzz_inputs.py toml [COUNT]           problem and sweep files with values, keys and characters changed
 python validation/fuzz_inputs.py cli [COUNT]            command lines of random words
@@ -20,6 +20,8 @@ import collections
 import contextlib
 import os
 import random
+import resource
+import select
 import signal
 import sys
 import tempfile
@@ -35,6 +37,12 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 
 SECONDS = 10
 """Seconds after which a call counts as late."""
+
+PATIENCE = 120
+"""Seconds after which a call that cannot be stopped counts as hanging."""
+
+MEMORY = 6 * 2**30
+"""Bytes that the process of the calls may use."""
 
 
 class Late(BaseException):
@@ -110,19 +118,73 @@ class Tally:
             print(f"slow: {spent:.0f} s {label}")
 
 
-def api(*names: str) -> None:
-    """Every argument of every function."""
+def attempts(names: tuple[str, ...]) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Every function with every thing in place of every argument; variants have a comma after the name."""
     import junk
+    import junk_calls
 
-    tally = Tally()
-    for name, (function, given) in junk.calls().items():
-        if names and name not in names:
+    for name, (function, given) in junk_calls.calls().items():
+        if names and not {name, name.partition(",")[0]} & set(names):
             continue
         for argument in given:
             for thing in junk.CORE + junk.MORE:
-                said = repr(thing)[:60]
-                tally.attempt(f"{name} {argument} = {said}", lambda: function(**given | {argument: thing}))  # noqa: B023
-    tally.end()
+                said = f"{name} {argument} = {repr(thing)[:60]}".replace("\n", " ")
+                yield said, lambda: function(**given | {argument: thing})  # noqa: B023
+
+
+def api(*names: str) -> None:
+    """Every argument of every public function, in a process with little memory; one that hangs is replaced."""
+    total: collections.Counter[str] = collections.Counter()
+    done = 0
+    while done >= 0:
+        done = _with_a_child(names, done, total)
+    print(dict(total))
+
+
+def _with_a_child(names: tuple[str, ...], first: int, total: collections.Counter[str]) -> int:
+    """Make the attempts from `first` in a child process; return where the next one has to begin, or -1."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(reading)
+        _attempt_all(names, first, os.fdopen(writing, "w", buffering=1))
+        os._exit(0)
+    os.close(writing)
+    last, label, lines = first - 1, "the first call", os.fdopen(reading)
+    while True:
+        if not select.select([lines], [], [], PATIENCE if last >= first else 100 * PATIENCE)[0]:
+            print("HANG", label, flush=True)
+            total["hang"] += 1
+            os.kill(child, signal.SIGKILL)
+            break
+        line = lines.readline()
+        if not line:
+            break
+        kind, _, said = line.rstrip("\n").partition(" ")
+        if kind == "TRY":
+            last, label = last + 1, said
+        else:
+            total[kind] += int(said)
+    _, status = os.waitpid(child, 0)
+    if not status:
+        return -1
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) != signal.SIGKILL:
+        print("CRASH", os.WTERMSIG(status), label, flush=True)
+        total["crash"] += 1
+    return last + 1
+
+
+def _attempt_all(names: tuple[str, ...], first: int, out: Any) -> None:
+    """Make the attempts from `first`; say which one comes next, and the counts as they grow."""
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    tally = Tally()
+    for k, (label, call) in enumerate(attempts(names)):
+        if k >= first:
+            out.write(f"TRY {label}\n")
+            tally.attempt(label, call)
+            for outcome, count in tally.counts.items():
+                out.write(f"{outcome.replace(' ', '_')} {count}\n")
+            tally.counts.clear()
 
 
 # --- meshes -----------------------------------------------------------------------------------------

@@ -30,6 +30,9 @@ class Known(NamedTuple):
     where: str
 
 
+DEEPEST = 40
+"""Largest number of combinators in an expression."""
+
 BOOKS: list[Methods] = []
 """All books of methods, one for each kind of space."""
 
@@ -53,7 +56,9 @@ class Methods:
         self._made.clear()
         for label in (method.name, *method.aliases):
             if self._labels.get(_key(label), method.name) != method.name or label in self._methods:
-                raise ValueError(f"the label {label!r} names {self._labels[_key(label)]!r} already")
+                raise InputError(
+                    f"the label {label!r} names {self._labels[_key(label)]!r} already; choose another one", "name"
+                )
             self._labels[_key(label)] = method.name
         self._methods[method.name] = method
         self._own.add(method)
@@ -108,6 +113,8 @@ class Methods:
 
     def _parsed(self, label: str) -> Method:
         """Build the method of an expression, or of a name made of a family's prefix and a number."""
+        if label.count("(") > DEEPEST:
+            raise InputError(f"an expression has at most {DEEPEST} combinators; got {label.count('(')}")
         call = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", label)
         if call and call[1].lower() in self._combinators:
             return self._combined(label, self._combinators[call[1].lower()], arguments(call[2]))

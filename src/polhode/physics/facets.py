@@ -12,6 +12,9 @@ import numpy as np
 from ..errors import InputError
 from .validate import finite_number, positive, real_array, vector, whole_number
 
+MOST_ANGLES = 10_000
+"""Largest number of angles of a mean torque, which takes a time of its square."""
+
 UNIT = 1e-6
 """Allowed deviation of a normal from unit length; it is then normalised."""
 
@@ -84,7 +87,7 @@ class Facets:
         centre : centre of mass, in the axes of the vertices
         """
         points, corners = _rows("vertices", vertices), real_array(faces, "faces must be rows of three indices")
-        if corners.ndim != 2 or corners.shape[1] != 3 or (corners != corners.round()).any():
+        if corners.ndim != 2 or corners.shape[1] != 3 or not len(corners) or (corners != corners.round()).any():
             raise InputError(f"faces must be rows of three indices; got shape {corners.shape}", "faces")
         if corners.min() < 0 or corners.max() >= len(points):
             raise InputError(f"faces refer to vertices from 0 to {len(points) - 1}; got others", "faces")
@@ -133,7 +136,10 @@ class Facets:
         """
         specular, diffuse = self.reflections(specular, diffuse)
         pressure = positive("pressure", pressure)
-        directions = real_array(sun, "sun must be directions of three numbers", key="sun")
+        expected = "sun must be directions of three numbers"
+        directions = real_array(sun, expected, key="sun")
+        if directions.shape[-1:] != (3,):
+            raise InputError(f"{expected}; got shape {directions.shape}", "sun")
         cosines = np.maximum(directions @ self.normals.T, 0.0)
         along = pressure * self.areas * cosines * (1 - specular)
         across = 2 * pressure * self.areas * cosines * (specular * cosines + diffuse / 3)
@@ -165,6 +171,8 @@ class Facets:
             raise InputError("axis must not be zero", "axis")
         w = w / np.linalg.norm(w)
         tilt, count = finite_number("obliquity", obliquity), whole_number("angles", angles)
+        if count > MOST_ANGLES:
+            raise InputError(f"angles must be at most {MOST_ANGLES}; got {count}", "angles")
         first = np.cross(w, np.eye(3)[np.abs(w).argmin()])
         first /= np.linalg.norm(first)
         second = np.cross(w, first)

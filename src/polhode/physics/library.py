@@ -66,16 +66,20 @@ def names() -> list[str]:
 
 def get(name: str) -> Problem:
     """A named problem."""
-    if not isinstance(name, str) or name not in _MAKERS:
-        near = difflib.get_close_matches(str(name), _MAKERS, n=3, cutoff=0.4)
-        hint = f"nearest: {', '.join(near)}" if near else f"there are {', '.join(_MAKERS)}"
-        raise InputError(f"unknown problem {name!r}; {hint}. `polhode problems` lists all of them")
-    return _MAKERS[name]()
+    return _maker(name)()
 
 
 def describe(name: str) -> str:
     """First line of a problem's description."""
-    return (_MAKERS[name].__doc__ or "").strip().splitlines()[0]
+    return (_maker(name).__doc__ or "").strip().splitlines()[0]
+
+
+def _maker(name: Any) -> Callable[[], Problem]:
+    if not isinstance(name, str) or name not in _MAKERS:
+        near = difflib.get_close_matches(str(name), _MAKERS, n=3, cutoff=0.4)
+        hint = f"nearest: {', '.join(near)}" if near else f"there are {', '.join(_MAKERS)}"
+        raise InputError(f"unknown problem {name!r}; {hint}. `polhode problems` lists all of them")
+    return _MAKERS[name]
 
 
 def _drawn(look: Callable[[Sequence[float]], tuple[Shape, ...]], moments: Sequence[float]) -> Body:

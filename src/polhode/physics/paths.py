@@ -43,6 +43,8 @@ class Path:
 
     def _at(self, t: Any) -> tuple[np.ndarray, np.ndarray]:
         times, path = real_array(t, "t must be a time or an array of times", key="t"), self.function
+        if not np.isfinite(times).all():
+            raise InputError(f"t must be finite; got {t!r}", "t")
         found = np.array([path(x) for x in times.ravel().tolist()]).reshape(*times.shape, 2, 3)
         return found[..., 0, :], found[..., 1, :]
 

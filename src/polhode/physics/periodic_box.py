@@ -64,6 +64,11 @@ class PeriodicBox:
         return f"PeriodicBox({self.lengths.tolist()})"
 
 
+def box_of(given: Any) -> PeriodicBox | None:
+    """Return a box that is given as such or by its edges; None for None."""
+    return given if given is None or isinstance(given, PeriodicBox) else PeriodicBox(given)
+
+
 def _vectors(name: str, value: Any) -> np.ndarray:
     """Return finite vectors (..., 3) as an array of doubles."""
     expected = f"{name} must hold vectors of three numbers"

@@ -57,6 +57,8 @@ class _File:
 
     def chosen(self, found: list[tuple[str, Any]], name: str | None, what: str) -> tuple[str, Any]:
         """Return the element with a name, or the only one."""
+        if name is not None and not isinstance(name, str):
+            raise InputError(f"{what} must be a name; got {name!r}", what)
         fits = [one for one in found if name is None or one[0] == name or one[0].rpartition("::")[2] == name]
         if len(fits) == 1:
             return fits[0]

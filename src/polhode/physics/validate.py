@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import numbers
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,40 @@ def flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise InputError(f"{name} must be True or False; got {value!r}", name)
     return bool(value)
+
+
+def word(name: str, value: Any, *allowed: str) -> str:
+    """Return the value if it is one of the words, else raise an error."""
+    if not isinstance(value, str) or value not in allowed:
+        raise InputError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}", name)
+    return value
+
+
+def several(value: Any, expected: str, key: str = "") -> list[Any]:
+    """Return what a list or another iterable holds, or raise an error that says what is expected."""
+    try:
+        if isinstance(value, str | bytes):
+            raise TypeError
+        return list(value)
+    except Exception:  # the value may be any object
+        raise InputError(f"{expected}; got {value!r}", key) from None
+
+
+def by_name(name: str, value: Any, example: str) -> dict[str, Any]:
+    """Return the entries of a dictionary, none for None, or raise an error."""
+    if value is not None and not isinstance(value, Mapping):
+        raise InputError(f"{name} must be a dictionary such as {example}; got {value!r}", name)
+    return dict(value or {})
+
+
+def check_call(name: str, function: Any, *arguments: str) -> None:
+    """Refuse a function that cannot be called with so many arguments."""
+    try:
+        inspect.signature(function).bind(*arguments)
+    except TypeError:
+        raise InputError(f"{name} must be a function of ({', '.join(arguments)}); got {function!r}", name) from None
+    except ValueError:  # a function in C whose signature is not known
+        return
 
 
 def file_path(value: Any, expected: str) -> Path:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..analysis.convergence import Row, by_method
 from ..errors import InputError
+from ..physics.validate import real_array, several
 from ..results.trajectory import Trajectory
 from .style import LEGEND_ROWS, SMALLEST, Picture, axes_of, legend_right, log_axes, look, styled
 from .trajectories import drift_plot
@@ -41,12 +42,10 @@ def work_precision_plot(rows: Iterable[Row], ax: Any = None, title: str = "") ->
 
 def _lines(rows: Iterable[Row]) -> dict[str, list[Row]]:
     """The rows of every method."""
-    every = list(rows) if isinstance(rows, Iterable) else [rows]
+    expected = "rows must be those of polhode.analysis.convergence.convergence(problem, methods, dts)"
+    every = several([rows] if isinstance(rows, Row) else rows, expected, "rows")
     if not every or not all(isinstance(row, Row) for row in every):
-        description = type(every[0]).__name__ if every else "none"
-        raise InputError(
-            f"rows must be those of polhode.analysis.convergence.convergence(problem, methods, dts); got {description}"
-        )
+        raise InputError(f"{expected}; got {type(every[0]).__name__ if every else 'none'}", "rows")
     return by_method(every)
 
 
@@ -104,6 +103,13 @@ def _slopes(ax: Any, rows: Sequence[Row]) -> None:
 @styled
 def growth_plot(curves: dict[str, tuple[Sequence[int], Sequence[float]]], ax: Any = None, title: str = "") -> Picture:
     """Errors against the number of steps, one line per label, with the slopes of N and sqrt(N)."""
+    expected = "curves must be a dictionary of numbers of steps and their errors, {label: (steps, errors)}"
+    if not isinstance(curves, Mapping) or not curves:
+        raise InputError(f"{expected}; got {curves!r}", "curves")
+    for label, curve in curves.items():
+        shapes = [real_array(part, expected, key="curves").shape for part in several(curve, expected, "curves")]
+        if len(shapes) != 2 or shapes[0] != shapes[1] or len(shapes[0]) != 1 or not shapes[0][0]:
+            raise InputError(f"{expected}; got {curve!r} for {label!r}", "curves")
     fig, ax = axes_of(ax, (5.0, 3.6))
     for i, (label, (steps, errors)) in enumerate(curves.items()):
         ax.plot(steps, np.maximum(errors, SMALLEST), label=label, **look(i))
@@ -122,7 +128,7 @@ def comparison_plot(rows: Iterable[Row], sols: Iterable[Trajectory], title: str 
     """Error against step size and energy drift over time side by side, methods in the same order in both."""
     import matplotlib.pyplot as plt
 
-    paths = list(sols)
+    paths = several(sols, "sols must be trajectories", "sols")
     width = 9.2 if len(paths) <= LEGEND_ROWS else 11.6  # the legend has a second column
     fig, axes = plt.subplots(1, 2, figsize=(width, 4.0), layout="constrained")
     convergence_plot(rows, axes[0], title)

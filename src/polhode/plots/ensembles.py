@@ -9,6 +9,7 @@ import numpy as np
 
 from ..analysis.invariants import energy_change
 from ..errors import InputError
+from ..physics.validate import word
 from ..results import one_body
 from ..results.ensemble import Ensemble
 from ..results.trajectory import Trajectory
@@ -77,9 +78,7 @@ class EnsemblePlots:
     @styled
     def attitude(self, bodies: Iterable[int] | None = None, axis: str = "z", ax: Any = None) -> Picture:
         """Paths of the tip of one body axis ("x", "y" or "z") of some bodies on the unit sphere of the space frame."""
-        if axis not in ("x", "y", "z"):
-            raise InputError(f"axis must be 'x', 'y' or 'z'; got {axis!r}")
-        i = "xyz".index(axis)
+        i = "xyz".index(word("axis", axis, *"xyz"))
         return self._on_sphere(
             bodies, lambda sol: sol.matrix[:, :, i], ("$x$", "$y$", "$z$"), f"space frame; tips of body axis {axis}", ax
         )

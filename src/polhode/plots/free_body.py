@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..analysis.invariants import polhode_sides
+from ..errors import InputError
 from ..physics.body import Body
 from ..physics.problem import Problem
-from ..physics.validate import positive, whole_number
+from ..physics.validate import positive, several, whole_number
 from ..run.exact import exact
 from ..run.poinsot import cycles, finite_period, herpolhode, herpolhode_ring, precession_angle
 from .sphere import frame_of, path_on, sphere
@@ -20,6 +21,9 @@ from .trajectories import TrajectoryPlots
 SIDES = {1: (COLOURS[0], "smallest moment"), 0: ("black", "separatrix"), -1: (COLOURS[1], "largest moment")}
 """Colours and names of the polhodes around the two stable axes, and of the separatrix between them."""
 
+MOST_PERIODS, MOST_POLHODES = 500, 200
+"""Most periods, and most polhodes on each side, in a picture."""
+
 
 @styled
 def polhode_family(body: Body, ax: Any = None, count: int = 5) -> Picture:
@@ -28,7 +32,9 @@ def polhode_family(body: Body, ax: Any = None, count: int = 5) -> Picture:
     fig, ax = axes_of(ax, (4.6, 4.6), "3d")
     sphere(ax)
     labelled: set[int] = set()
-    for curve, side in zip(*polhode_sides(body.inertia, whole_number("count", count)), strict=True):
+    if whole_number("count", count) > MOST_POLHODES:
+        raise InputError(f"count must be at most {MOST_POLHODES}; got {count}", "count")
+    for curve, side in zip(*polhode_sides(body.inertia, int(count)), strict=True):
         colour, name = SIDES[side]
         path_on(ax, curve, colour, "" if side in labelled else name, 1.4 if side == 0 else 0.9)
         labelled.add(side)
@@ -42,7 +48,8 @@ def herpolhode_plot(problem: Problem, ax: Any = None, periods: float = 3.0) -> P
     """Path of the angular velocity in the invariable plane, and the ring that bounds it."""
     expect("problem", problem, Problem)
     fig, ax = axes_of(ax, (4.6, 4.6))
-    path, ring = herpolhode(problem, positive("periods", periods)), herpolhode_ring(problem)
+    periods = positive("periods", periods)
+    path, ring = herpolhode(problem, periods), herpolhode_ring(problem)
     ax.plot(*path.T, color=COLOURS[1], linewidth=0.9, label=r"$\omega(t)$")
     around = np.linspace(0, 2 * math.pi, 361)
     for radius, label in zip(ring, ("ring", ""), strict=True):
@@ -59,8 +66,12 @@ def flip_plot(problem: Problem, ax: Any = None, periods: float = 2.0) -> Picture
     """Body momentum components over some periods; near the intermediate axis its component flips."""
     expect("problem", problem, Problem)
     fig, ax = axes_of(ax, (6.0, 3.4))
-    turn = finite_period(problem)
-    t = problem.t0 + np.linspace(0.0, positive("periods", periods) * turn, 2001)
+    turn, periods = finite_period(problem), positive("periods", periods)
+    if periods > MOST_PERIODS:
+        raise InputError(
+            f"periods must be at most {MOST_PERIODS}: more cannot be told apart; got {periods:g}", "periods"
+        )
+    t = problem.t0 + np.linspace(0.0, periods * turn, 2001)
     sol = exact(problem, t)
     shares = sol.momentum @ problem.body.axes / np.linalg.norm(problem.momentum)
     for i, label in enumerate((r"$\Pi_1$", r"$\Pi_2$", r"$\Pi_3$")):
@@ -84,6 +95,9 @@ def cycle_plot(body: Body, axes: Any = None) -> Picture:
     expect("body", body, Body)
     if axes is None:
         _, axes = plt.subplots(2, 1, sharex=True, figsize=(6.0, 4.6), layout="constrained")
+    given = several(axes, "axes must be two of matplotlib", "axes")
+    if len(given) != 2 or not all(hasattr(ax, "axvline") for ax in given):
+        raise InputError(f"axes must be two of matplotlib, fig, axes = plt.subplots(2); got {axes!r}", "axes")
     energy, times, angles = cycles(body)
     for ax, values in zip(axes, (times, angles / (2 * math.pi)), strict=True):
         for side, (colour, name) in SIDES.items():

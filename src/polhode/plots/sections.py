@@ -11,6 +11,7 @@ from ..errors import InputError
 from ..methods import Method
 from ..physics.observers.event import Event, event
 from ..physics.problem import Problem
+from ..physics.validate import several
 from .style import COLOURS, Picture, axes_of, styled
 
 DOT = 1.2
@@ -66,7 +67,7 @@ def poincare(
 
 def _several(problems: Any) -> list[Problem]:
     """The initial states as a list, at least one."""
-    starts = list(problems) if isinstance(problems, Iterable) else []
+    starts = several(problems, "problems must be a Problem or several", "problems")
     if not starts:
         raise InputError(f"problems must be a ph.Problem or several of them; got {problems!r}")
     return starts

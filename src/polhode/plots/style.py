@@ -11,6 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from ..errors import InputError
+from ..physics.validate import file_path
 from ..results.store.atomic import place_for
 
 Picture = tuple[Any, Any]
@@ -111,7 +112,7 @@ def checked(path: str | Path) -> Path:
     """The path, if its suffix is an image format."""
     from matplotlib.backend_bases import FigureCanvasBase
 
-    path = Path(path)
+    path = file_path(path, "the path of a plot must be a file")
     kinds = FigureCanvasBase.get_supported_filetypes()
     if path.suffix[1:].lower() not in kinds:
         raise InputError(f"the name of a plot file must end in .png, .svg or .pdf; got {path.name!r}")

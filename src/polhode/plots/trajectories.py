@@ -12,6 +12,7 @@ import numpy as np
 from ..analysis.invariants import energy_change, momentum_change, polhodes
 from ..errors import InputError
 from ..physics.conserved import AXES, Conserved
+from ..physics.validate import several
 from ..results.trajectory import Trajectory
 from ..run.poinsot import omega_across
 from .sphere import ends_of, frame_of, path_on, sphere
@@ -186,9 +187,10 @@ def momentum_directions(sol: Trajectory) -> np.ndarray:
 @styled
 def drift_plot(sols: Trajectory | Iterable[Trajectory], ax: Any = None) -> Picture:
     """Largest relative change of the energy so far, for several trajectories; a cross is the end of a failed run."""
-    paths = [sols] if isinstance(sols, Trajectory) else list(sols)
+    expected = "drift_plot draws trajectories, one or several: drift_plot([sol, other])"
+    paths = [sols] if isinstance(sols, Trajectory) else several(sols, expected, "sols")
     if not paths or not all(isinstance(s, Trajectory) for s in paths):
-        raise InputError("drift_plot draws trajectories, one or several: drift_plot([sol, other])")
+        raise InputError(expected, "sols")
     fig, ax = axes_of(ax, (7.0, 3.8))
     worst = [worst_so_far(energy_change(s.energy)) for s in paths]
     for i, (s, line) in enumerate(zip(paths, worst, strict=True)):

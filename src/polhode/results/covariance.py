@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..physics.validate import real_array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,10 +58,7 @@ def _ellipsoids(P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def checked_covariance(name: str, given: Any, size: int) -> np.ndarray:
     """Return a covariance matrix from a matrix or from standard deviations, with a clear error if it is none."""
     expected = f"{name} must be a covariance ({size}, {size}), or {size} standard deviations"
-    try:
-        P = np.asarray(given, float)
-    except (TypeError, ValueError):
-        raise InputError(f"{expected}; got {given!r}", name) from None
+    P = real_array(given, expected, key=name)
     if P.shape not in ((size,), (size, size)) or not np.isfinite(P).all():
         raise InputError(f"{expected}, finite; got shape {P.shape}", name)
     if P.ndim == 1:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..physics.validate import by_name, real_array
 from .covariance import Covariance, checked_covariance
 
 STATE = 6
@@ -47,12 +48,15 @@ class Derivatives:
             if self.inertia.ndim > len(first) + 1:
                 raise InputError("a covariance of the inertia needs a body given by its principal moments")
             found = found + _carried(self.inertia, checked_covariance("inertia", inertia, 3))
-        for name, sigma in (params or {}).items():
+        for name, sigma in by_name("params", params, "{'mgl': 0.1}").items():
             if name not in self.params:
                 raise InputError(f"{name} is not a parameter of the field; its parameters are {', '.join(self.params)}")
             shape = self.params[name].shape[len(first) :]
             slope = self.params[name].reshape(*first, -1)
-            deviations = np.broadcast_to(np.asarray(sigma, float), shape).ravel()
+            given = real_array(sigma, f"{name} must be standard deviations", key=name)
+            if given.shape not in ((), shape):
+                raise InputError(f"{name} must be one standard deviation or {shape}; got shape {given.shape}", name)
+            deviations = np.broadcast_to(given, shape).ravel()
             found = found + _carried(slope, checked_covariance(name, deviations, slope.shape[-1]))
         return Covariance(self.t, found)
 

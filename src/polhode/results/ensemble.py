@@ -16,6 +16,7 @@ from ..methods.record import CHAIN_ENERGY
 from ..physics.bodies import Bodies
 from ..physics.conserved import THERMOSTATTED, Conserved, conserved_by_each, directions_of_each
 from ..physics.observers.statistics import Statistic
+from ..physics.validate import flag
 from . import observables, one_body
 from .one_body import NOT_YET
 from .trajectory import Drift, Trajectory
@@ -236,9 +237,9 @@ class Ensemble:
             statistic and its part such as "spin.max"
         positions : with `together`, the positions of the bodies, (N, 3); by default in rows
         """
-        if together:
+        if flag("together", together):
             page: Any = importlib.import_module("polhode.viewer.many")
-            chosen = list(range(len(self)) if bodies is None else bodies)
+            chosen = one_body.numbers(self, bodies, len(self))
             return page.view_ensemble(self, path, chosen, colour, positions, title, overwrite)
         if colour is not None or positions is not None:
             raise InputError("colour and positions are for together=True, which shows the bodies in one scene")

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..physics.problem import Problem
-from ..physics.validate import real_array
+from ..physics.validate import real_array, several
 from .trajectory import INERTIA, STATES, Info, Trajectory
 
 if TYPE_CHECKING:
@@ -58,11 +58,19 @@ def problem_of(many: Ensemble, i: int) -> Problem | None:
 
 def some(many: Ensemble, bodies: Iterable[int] | None, first: int) -> list[tuple[int, Trajectory]]:
     """Numbers and motions of some bodies, by default of the first ones."""
-    try:
-        chosen = list(range(min(first, len(many))) if bodies is None else bodies)
-    except TypeError:
-        raise InputError(f"bodies must be a list of numbers of bodies, such as [0, 1, 2]; got {bodies!r}") from None
-    return [(i, trajectory(many, i)) for i in chosen]
+    return [(i, trajectory(many, i)) for i in numbers(many, bodies, first)]
+
+
+def numbers(many: Ensemble, bodies: Any, first: int) -> list[int]:
+    """Return the numbers of some bodies, by default of the first ones; negative ones count from the end."""
+    if bodies is None:
+        return list(range(min(first, len(many))))
+    expected = "bodies must be a list of numbers of bodies, such as [0, 1, 2]"
+    chosen = several(bodies, expected, "bodies")
+    for i in chosen:
+        if not isinstance(i, int | np.integer) or not -len(many) <= i < len(many):
+            raise InputError(f"{expected}, below {len(many)}, their number; got {i!r}", "bodies")
+    return chosen
 
 
 def states_of(many: Ensemble, i: int) -> tuple[np.ndarray, np.ndarray]:

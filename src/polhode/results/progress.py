@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ..physics.validate import flag
+from ..physics.validate import check_call, flag
 
 PATIENCE = 2.0
 """Seconds before a progress bar appears."""
@@ -27,6 +27,8 @@ class Progress:
     def __init__(self, wish: bool | Callable[[float], Any] | None, label: str, total: int) -> None:
         if wish is not None and not callable(wish):
             wish = flag("progress (if it is no function)", wish)
+        if callable(wish):
+            check_call("progress", wish, "fraction")
         self.call = wish if callable(wish) else None
         self.visible = (_has_reader() if wish is None else bool(wish)) and not self.call
         self.label, self.total, self.start = label, max(total, 1), time.monotonic()

@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import InputError
 from ..physics.fields.variation import GROWTH, MEAN, PREFIX, STATE, WEIGHTED
 from ..physics.problem import Problem, finite_number
-from ..physics.validate import positive
+from ..physics.validate import check_call, positive, real_array
 from ..results.ensemble import Ensemble
 from .ensemble import chaos_words
 from .ensemble.api import ensemble
@@ -205,6 +205,7 @@ def chaos_map(problem: Problem, x: Any, y: Any, start: Any, **run: Any) -> Chaos
     (first, a), (second, b) = (_coordinate(name, given) for name, given in (("x", x), ("y", y)))
     if not callable(start):
         raise InputError(f"start must be a function of arrays of x and y that returns a dictionary; got {start!r}")
+    check_call("start", start, "x", "y")
     u, v = (grid.ravel() for grid in np.meshgrid(a, b))
     made = start(u, v)
     if not isinstance(made, dict):
@@ -216,7 +217,7 @@ def _coordinate(name: str, given: Any) -> tuple[str, np.ndarray]:
     expected = f"{name} must be a name and values, such as ('theta', np.linspace(0, 3, 100))"
     if not isinstance(given, tuple | list) or len(given) != 2 or not isinstance(given[0], str):
         raise InputError(f"{expected}; got {given!r}", name)
-    values = np.asarray(given[1], float)
+    values = real_array(given[1], expected, key=name)
     if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
         raise InputError(f"{expected}, in one dimension and finite; got shape {values.shape}", name)
     return given[0], values

@@ -37,7 +37,7 @@ from ..physics.fields.parameters import leaves_of
 from ..physics.fields.states import places
 from ..physics.fields.sums import SumField, SumTemplate, total
 from ..physics.problem import Problem
-from ..physics.validate import positive
+from ..physics.validate import MOST_STEPS, positive
 from ..results.samples import Sampling
 from ..results.store import checkpoint
 from ..symbolic.tracing import UntraceableError
@@ -132,6 +132,11 @@ def check_period(period: float, dt: float) -> int:
     if dt < 0:
         raise InputError("a controller acts forward in time; give dt > 0, and t_end after t0", "dt")
     ratio = period / dt
+    if ratio > MOST_STEPS:
+        raise InputError(
+            f"period = {period:g} is {ratio:.3g} steps of dt = {dt:g}, and at most {MOST_STEPS:.3g} can be counted; "
+            "give a shorter period", "period",
+        )  # fmt: skip
     if not is_whole(ratio):
         fewer = max(1, int(ratio))
         raise InputError(

@@ -24,6 +24,7 @@ from ..physics.fields.kernels import formula_kernel
 from ..physics.fields.switches import between, edges
 from ..physics.observers.event import Event
 from ..physics.problem import Problem
+from ..physics.validate import MOST_STEPS
 from ..results import convert
 from ..results.trajectory import Trajectory, info_of
 from . import located
@@ -99,6 +100,11 @@ def solve_to(
     """Integrate a problem under control, with adaptive steps."""
     check_tolerance(wish)
     _check(problem, wish, end)
+    if (end - problem.t0) / period > MOST_STEPS:
+        raise InputError(
+            f"period = {period:g} gives {(end - problem.t0) / period:.3g} samples until t_end = {end:g}, and at most "
+            f"{MOST_STEPS:.3g} can be counted; give a longer period", "period",
+        )  # fmt: skip
     watch, inner = Stopwatch(), with_controller(problem, control, period)
     check_fit(verner87, inner)
     schedule = _schedule(problem, inner, end, wish)

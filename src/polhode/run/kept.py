@@ -20,6 +20,9 @@ SHOWN = 0.25
 MOST = 1_000_000
 """Most states that `SHOWN` adds to a file; runs that turn further keep their steps."""
 
+MOST_BETWEEN = 100_000_000
+"""Most states that a largest turn may ask for: ten gigabytes."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Kept:
@@ -98,7 +101,14 @@ FOR_FILE = Kept(max_turn=SHOWN, most=MOST)
 def _close_times(sol: Trajectory, turn: float) -> np.ndarray:
     """Return times of the run, with those of its steps, between which the body turns by at most `turn`."""
     speed = np.linalg.norm(sol.omega, axis=1)
-    parts = np.maximum(1, np.ceil(abs(np.diff(sol.t)) * np.maximum(speed[1:], speed[:-1]) / turn)).astype(int)
+    with np.errstate(over="ignore"):
+        wanted = np.ceil(abs(np.diff(sol.t)) * np.maximum(speed[1:], speed[:-1]) / turn)
+    if wanted.sum() > MOST_BETWEEN:
+        raise InputError(
+            f"max_turn = {turn:g} asks for {wanted.sum():.3g} states, and at most {MOST_BETWEEN:g} can be kept; give a "
+            "larger max_turn", "max_turn",
+        )  # fmt: skip
+    parts = np.maximum(1, wanted).astype(int)
     t = sol.t if sol.mp is None else in_digits(sol.mp.t)
     first = np.repeat(t[:-1], parts)
     within = (np.arange(len(first)) - np.repeat(np.cumsum(parts) - parts, parts)).astype(t.dtype)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..physics.array_arguments import finite_rows
-from ..physics.periodic_box import PeriodicBox
+from ..physics.periodic_box import PeriodicBox, box_of
 from ..physics.validate import file_path
 from ..results.formats import atoms
 from ..results.formats.place import placed
@@ -79,7 +79,7 @@ def frames(sites: Sites, path: str | Path, symbols: Any, box: PeriodicBox | None
     kind = file_path(path, "the new file must be a path").suffix
     if kind not in SUFFIXES:
         raise InputError(f"a file of molecules must end in {' or '.join(SUFFIXES)}; got {Path(path).name!r}")
-    found = Frames(sites, symbols, box)
+    found = Frames(sites, symbols, box_of(box))
     with placed(path, overwrite) as place:
         found._open = lambda number: atoms.writer(kind, place.file, found.layout(number))
         try:

@@ -22,7 +22,7 @@ from ..physics.bodies import rows
 from ..physics.body import Body
 from ..physics.fields.decorators import check_frame
 from ..physics.inertia_tensor import TOLERANCE
-from ..physics.periodic_box import PeriodicBox
+from ..physics.periodic_box import PeriodicBox, box_of
 from ..physics.validate import positive, real_array
 from .batch_stepper.arrays import check_apart, is_functional, is_on_gpu
 
@@ -214,6 +214,7 @@ class Sites:
         """
         number = len(self.kinds) or None
         r = finite_rows("positions", positions, (number, self.number, 3))
+        box = box_of(box)
         if box is not None:
             r = r[:, :1] + box.minimum_image(r - r[:, :1])
         weights, arms = (self._of_molecules(a, len(r)) for a in (self._masses, self._arms))

@@ -350,7 +350,13 @@ def _between_steps(
     """Run with fixed steps, all in memory, and keep states between them."""
     if given["t_end"] is None and given["steps"] is None and kept.times is not None:
         dt = signed_step(problem, given["dt"], kept.end(None), None)
-        steps = max(1, math.ceil((kept.end(None) - problem.t0) / dt - 1e-9))
+        length = (kept.end(None) - problem.t0) / dt
+        if length > MOST_STEPS:
+            raise InputError(
+                f"the last of times, {kept.end(None):g}, is {length:.3g} steps of dt = {dt:g} away, and at most "
+                f"{MOST_STEPS:.3g} can be counted; choose a larger dt", "times",
+            )  # fmt: skip
+        steps = max(1, math.ceil(length - 1e-9))
         given = given | {"dt": dt, "t_end": None, "steps": steps}
     sol = solve(problem, method, **given, progress=progress, events=events)
     if kept.times is not None and not sol.events:

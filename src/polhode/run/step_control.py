@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from .._memo import MADE
 from ..compile.clock import counted
+from ..errors import InputError
 from ..kernels.loops import LATER, ROTATION, StateSpace, adaptive_stepping, interpolating, repeating
 from ..methods import Method
 from ..methods.adaptive.controller import controlled_step_from_estimate
@@ -352,6 +353,8 @@ class Formula:
 
         The run is repeated with the tolerance `finer` times `tol`; 1 means that it is not.
         """
+        if not math.isfinite(angle):
+            raise InputError("the end of the run is too far: the angle turned until then exceeds all doubles", "t_end")
         if len(self.kinds) == 1:
             return self.fixed[0]
         digits = round(-math.log10(tol / (1 + LATER * angle)), 1)

@@ -110,7 +110,7 @@ def _about(time: float, dt: float) -> int:
 
 def is_whole(steps: float) -> bool:
     """Return whether this is a whole number to 1e-9 (or to round-off, if it is very large)."""
-    return steps > 0.5 and abs(steps - round(steps)) <= max(1e-9, 4e-16 * steps)
+    return 0.5 < steps < math.inf and abs(steps - round(steps)) <= max(1e-9, 4e-16 * steps)
 
 
 def _end_time(t0: float, dt: float, count: int) -> str:

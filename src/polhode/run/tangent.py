@@ -26,6 +26,7 @@ from ..methods.families.jacobi import jacobi
 from ..physics.fields.sides import conditions_of, has_conditions
 from ..physics.problem import Problem
 from ..physics.units import ScaledRun, units_of
+from ..physics.validate import real_array
 from ..results.derivatives import STATE, Derivatives, by_blocks, symplectic_defect
 from ..results.observables import matrices
 from ..results.trajectory import Trajectory
@@ -201,7 +202,7 @@ class Tangent(Derivatives):
 
     def at(self, t: Any) -> Tangent:
         """Return the derivatives at other times of the run."""
-        seen = np.atleast_1d(np.asarray(t, float))
+        seen = np.atleast_1d(real_array(t, "t must be a time or an array of times", key="t"))
         return Tangent(self._pairs, self._path, self._longest, self._every, seen, self._switching)
 
     # --- along the run ----------------------------------------------------------------------------

@@ -112,7 +112,8 @@ def _of_energy(body: Body, energy: float, momentum: float) -> Tumbling:
     high, middle, low = np.sort(1 / body.moments)[::-1].tolist()
     twice = 2 * energy / momentum / momentum
     if not low * (1 - ROUNDING) <= twice <= high * (1 + ROUNDING):
-        least, most = low * momentum**2 / 2, high * momentum**2 / 2
+        square = momentum * momentum  # an infinity, where momentum**2 is an error
+        least, most = low * square / 2, high * square / 2
         raise InputError(
             f"with this momentum the energy lies between {least:.10g} (rotation about the axis of largest moment) and "
             f"{most:.10g} (smallest moment); got {energy!r}",

@@ -8,7 +8,7 @@ from ..compile.clock import Stopwatch
 from ..errors import InputError
 from ..methods import Method
 from ..physics.problem import Problem
-from ..physics.validate import flag
+from ..physics.validate import flag, word
 from .adaptive import Run
 from .ensemble.api import ensemble
 from .schedule import scheduled
@@ -57,7 +57,7 @@ def warm(
         given = {"dt": dt, "steps": 1} if dt is not None else {"tol": tol, "step_tol": step_tol, "t_end": end}
         ensemble(problem, method=method, momentum=[problem.momentum], device=device, progress=False, **given)
         return watch.compile_seconds
-    if device != "cpu":
+    if word("device", device, "cpu", "cuda") != "cpu":
         raise InputError("a GPU runs many bodies; also give many=True, or remove the argument device")
     given = {"dt": dt, "steps": 1} if dt is not None else {"tol": tol, "step_tol": step_tol, "t_end": end}
     sol = solve(problem, method, progress=False, **given)

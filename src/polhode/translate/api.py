@@ -72,7 +72,7 @@ def emit(
     >>> "polhode_step" in text
     True
     """
-    how = methods[method] if isinstance(method, str) else method
+    how = methods[method]
     printer = language(to)()
     dt = None if dt is None else finite_number("dt", dt)
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name) or not name.isascii():

@@ -65,10 +65,15 @@ def view(
     empty = [s.method for s in several if not len(shown_indices(s, 1))]
     if empty:
         raise InputError(f"there is nothing to show: the trajectory of {empty[0] or 'a file'} has no finite state")
-    if body is not None and not isinstance(body, Body):
-        raise InputError(f"body must be a ph.Body; got {type(body).__name__}")
+    check_body(body)
     write_whole(path, page(several, title, body), durable=False)
     return path
+
+
+def check_body(body: Any) -> None:
+    """Refuse what has no shapes."""
+    if body is not None and not isinstance(body, Body):
+        raise InputError(f"body must be a ph.Body; got {type(body).__name__}", "body")
 
 
 def several_of(sols: Any) -> list[Trajectory]:

@@ -23,7 +23,7 @@ from ..results.formats.formats import MOVING
 from ..results.observables import matrices
 from ..results.store.atomic import place_for, replacing, write_whole
 from ..results.trajectory import Trajectory
-from . import COLOURS, FRAMES, several_of
+from . import COLOURS, FRAMES, check_body, several_of
 from .data import WIDE, drawn, label, largest_turn, principal, shown_indices, speed_of, upwards
 from .gltf import glb
 from .motion import attitudes_at
@@ -75,6 +75,7 @@ def animate(
     """
     several = several_of(sols)
     path = _checked(path, overwrite)
+    check_body(body)
     scene = Scene(several, None if body is None else body.looks)
     rate = scene.speed if speed is None else positive("speed", speed)
     longest = (math.inf if path.suffix == ".glb" else SECONDS) if seconds is None else positive("seconds", seconds)

@@ -16,7 +16,7 @@ from ..methods.registry import methods
 from ..physics import equimomental, library
 from ..physics.problem import Problem
 from ..physics.triangles import box, cylinder
-from ..physics.validate import finite_number, positive
+from ..physics.validate import finite_number, positive, word
 from ..results.store.atomic import write_whole
 from ..translate.api import emit
 from . import COLOURS, checked, checked_title, filled
@@ -77,14 +77,13 @@ def view_live(
     >>> page.name
     'top.html'
     """
-    if kind not in SLIDERS:
-        raise InputError(f"kind must be {' or '.join(SLIDERS)}; got {kind!r}", "kind")
+    word("kind", kind, *SLIDERS)
     strange = [name for name in start if name not in STARTS[kind]]
     if strange:
         raise InputError(f"a {kind} page has no slider {strange[0]!r}; it has {', '.join(STARTS[kind])}", strange[0])
     path, title = checked(path, overwrite), checked_title(title)
     values = {name: _value(name, value) for name, value in (dict(STARTS[kind]) | start).items()}
-    how = methods[method or METHODS[kind]] if not isinstance(method, Method) else method
+    how = methods[METHODS[kind] if method is None else method]
     code = emit(how, _example(kind), to="javascript", name="polhode")
     data = {
         "runs": [], "colours": COLOURS, "speeds": SPEEDS, "speed": pleasant(values["spin"], kind == "top"),

@@ -14,7 +14,7 @@ from ..physics.body import Body
 from ..physics.periodic_box import PeriodicBox
 from ..physics.shapes import to_json
 from ..physics.triangles import Mesh, balls, meshes, reach
-from ..physics.validate import real_array
+from ..physics.validate import real_array, several
 from ..results.ensemble import Ensemble
 from ..results.store.atomic import write_whole
 from ..results.trajectory import Trajectory
@@ -72,6 +72,8 @@ def view_many(
     >>> ph.view_many(many.t, many.quaternion, page, body=ph.Body([1.5, 2.0, 2.5])).name
     'many.html'
     """
+    if not isinstance(statistic, str) or not statistic.isprintable():
+        raise InputError(f"statistic must be the name of the colours; got {statistic!r}", "statistic")
     times, q = _states(t, quaternion)
     number = q.shape[1]
     looks, look = _looks(body, number)
@@ -109,6 +111,11 @@ def view_ensemble(
     times, q = _resampled(sols)
     values, name = _statistic(many, colour)
     if values is not None:
+        if values.shape not in ((len(many),), (len(many.t), len(many))):
+            raise InputError(
+                f"colour must be a name, or numbers ({len(many)},) or {(len(many.t), len(many))}; got shape "
+                f"{values.shape}", "colour",
+            )  # fmt: skip
         values = values[..., chosen]
         if values.ndim == 2:
             values = np.stack([np.interp(times, s.t, values[: len(s.t), k]) for k, s in enumerate(sols)], -1)
@@ -197,9 +204,10 @@ def _looks(body: Any, number: int) -> tuple[list[list[Mesh]], list[int]]:
             raise InputError(f"there are {len(kinds)} molecules in the sites, and {number} in the attitudes", "body")
         arms, masses = np.atleast_3d(body.arms.T).T, np.atleast_2d(body.masses)
         return [_molecule(a, m) for a, m in zip(arms, masses, strict=True)], kinds.tolist()
-    bodies = [body] if isinstance(body, Body) else list(body)
+    expected = f"body must be a ph.Body, one for each of {number} bodies, or ph.sites"
+    bodies = [body] if isinstance(body, Body) else several(body, expected, "body")
     if len(bodies) not in (1, number) or not all(isinstance(one, Body) for one in bodies):
-        raise InputError(f"body must be a ph.Body, one for each of {number} bodies, or ph.sites; got {body!r}", "body")
+        raise InputError(f"{expected}; got {body!r}", "body")
     different = {id(one): one for one in bodies}
     place = {key: i for i, key in enumerate(different)}
     look = [place[id(one)] for one in (bodies * number if len(bodies) == 1 else bodies)]

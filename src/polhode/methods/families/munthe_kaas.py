@@ -276,6 +276,8 @@ def mkrk(tableau: str | Tableau, *, register: bool = False) -> Method:
     >>> ph.mkrk("rk4").order
     4
     """
+    if not isinstance(register, bool):
+        raise InputError(f"register must be True or False; got {register!r}", "register")
     if not isinstance(tableau, Tableau):
         tableau = aliases.get(tableau, tableau) if isinstance(tableau, str) else tableau
         if not register and f"mkrk({tableau})" in methods:

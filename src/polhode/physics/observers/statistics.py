@@ -26,6 +26,7 @@ from ...numbers.arrays import relative
 from ...numbers.dispatch import NO_FMA, kernel, no_fma
 from ...numbers.primitives import where
 from ...numbers.types import Number
+from ...physics.validate import several
 from ...symbolic.expression import Expr, compiled, lift, source, symbol, symbols, symbols_in
 from ...taylor.graph import substituted
 from ..fields import Field, FieldTemplate
@@ -162,9 +163,8 @@ def watch(statistics: Any, model: Problem) -> Watch | None:
     """The observables of a run: a name, a function of t, R, omega and parameters, or several; None for none."""
     if statistics is None:
         return None
-    items = [statistics] if isinstance(statistics, str | Event | types.FunctionType) else statistics
-    if not isinstance(items, Iterable):
-        raise InputError(f"statistics must be {_EXPECTED}; got {statistics!r}")
+    one = isinstance(statistics, str | Event | types.FunctionType)
+    items = [statistics] if one else several(statistics, f"statistics must be {_EXPECTED}", "statistics")
     state, found = _formulas(model), dict[str, list[Expr]]()
     for one in items:
         name, formulas = _observable(one, state, model)

@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import InputError
 from ...physics import epochs
 from ...physics.aem import BODY
-from ...physics.validate import flag
+from ...physics.validate import flag, word
 from ..ensemble import Ensemble
 from .place import Place
 
@@ -42,8 +42,7 @@ def write(
     omega : True also writes angular velocities (in degrees per second, in the body frame)
     """
     one_body(result, "an AEM")
-    if system not in SYSTEMS:
-        raise InputError(f"system must be one of {', '.join(SYSTEMS)}; got {system!r}", "system")
+    word("system", system, *SYSTEMS)
     names = {"space": space, "body": body, "object_name": object_name, "object_id": object_id}
     for name, value in (names | {"center": center or "-", "originator": originator}).items():
         _check_text(name, value)

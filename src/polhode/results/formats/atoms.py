@@ -17,6 +17,7 @@ from ...kernels.so3 import mul
 from ...numbers.arrays import components
 from ...physics.bodies import rows
 from ...physics.periodic_box import PeriodicBox
+from ...physics.validate import several
 from .extras import needed
 
 
@@ -63,7 +64,8 @@ def writer(kind: str, file: Path, layout: Layout) -> Writer:
 
 def checked_symbols(symbols: Any, number: int) -> list[str]:
     """Return one name for each atom of a body."""
-    names = [symbols] * number if isinstance(symbols, str) else list(symbols)
+    expected = "symbols must be names such as 'O', one for each atom"
+    names = [symbols] * number if isinstance(symbols, str) else several(symbols, expected, "symbols")
     for name in names:
         if not isinstance(name, str) or not name.isascii() or not name or any(c.isspace() or c in '"=' for c in name):
             raise InputError(f"symbols must be names such as 'O', without spaces; got {name!r}", "symbols")

@@ -26,7 +26,7 @@ from ...kernels.so3 import conj
 from ...numbers.arrays import components
 from ...physics.aem import Attitudes
 from ...physics.epochs import DAY, epoch_of
-from ...physics.validate import file_path, quaternions_of, real_array
+from ...physics.validate import file_path, finite_number, quaternions_of, real_array, several
 from .. import observables
 from .aem import one_body, ordered
 from .extras import needed
@@ -150,8 +150,15 @@ def read_ck(kernels: Any, instrument: int, times: Any, *, epoch: str, space: str
     t = np.atleast_1d(real_array(times, "times must be seconds since the epoch", key="times"))
     if t.ndim != 1 or not np.isfinite(t).all():
         raise InputError(f"times must be finite, in one dimension; got shape {t.shape}", "times")
-    paths = [kernels] if isinstance(kernels, str | Path) else list(kernels)
-    start, clock = seconds_of_tdb(epoch), int(instrument) // 1000 if instrument >= 0 else -(-int(instrument) // 1000)
+    given = [kernels] if isinstance(kernels, str | Path) else kernels
+    paths = several(given, "kernels must be the paths of the C-kernel and of its clock kernel", "kernels")
+    number = finite_number("instrument", instrument)
+    if number != int(number) or abs(number) >= 2**31:
+        raise InputError(f"instrument must be a NAIF number, such as -999000; got {instrument!r}", "instrument")
+    if not isinstance(space, str) or not space.isascii() or not space.isprintable():
+        raise InputError(f"space must be the name of a frame, such as 'J2000'; got {space!r}", "space")
+    instrument = int(number)
+    start, clock = seconds_of_tdb(epoch), instrument // 1000 if instrument >= 0 else -(-instrument // 1000)
     matrices, rates = np.empty((len(t), 3, 3)), np.empty((len(t), 3))
     with _faults(spice, "the kernels cannot be read"), _loaded(spice, paths):
         for i, seconds in enumerate(t.tolist()):

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...physics.array_arguments import finite_rows
-from ...physics.periodic_box import PeriodicBox
+from ...physics.periodic_box import box_of
 from .. import observables
 from ..ensemble import Ensemble
 from . import atoms
@@ -39,7 +39,7 @@ def _write(kind: str, result: Any, place: Place, points: Any, symbols: Any, cent
     q = result.quaternion if isinstance(result, Ensemble) else result.quaternion[:, None]
     check_complete(result, q)
     x = centres_of(centres, q.shape[1])
-    box = box if box is None or isinstance(box, PeriodicBox) else PeriodicBox(box)
+    box = box_of(box)
     names = np.array([atoms.checked_symbols(symbols, len(arms))] * q.shape[1])
     with contextlib.closing(atoms.writer(kind, place.file, atoms.Layout(names, box=box))) as file:
         for frame in _frames(result.t, q, x, arms):

@@ -12,6 +12,7 @@ from ...physics.fields import Field
 from ...physics.fields.sides import has_jumps
 from ...physics.fields.switches import switches_of
 from ...physics.fields.thermostat import written_out
+from ...physics.validate import word
 from ..noise import NOISY
 from ..stepper import one_step
 from .arrays import SHAPES
@@ -83,8 +84,7 @@ def batch_stepper(
     from ...compile.batch.in_place import Form
 
     for name, value, allowed in (("vector", vector, VECTORS), ("layout", layout, SHAPES), ("scalar", scalar, SCALARS)):
-        if not isinstance(value, str) or value not in allowed:
-            raise InputError(f"{name} must be {' or '.join(map(repr, allowed))}; got {value!r}", name)
+        word(name, value, *allowed)
     multiple = method if isinstance(method, Respa) else None
     chosen = one_step(method.inner if isinstance(method, Respa) else method, counted=True)
     many = bodies_of(bodies, field, params)

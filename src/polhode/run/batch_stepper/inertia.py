@@ -9,6 +9,7 @@ import numpy as np
 from ...errors import InputError
 from ...physics.bodies import Bodies
 from ...physics.fields.of_body import inertia_parameters
+from ...physics.validate import by_name
 from ..ensemble.batch import agreed, check_inertia_of_field, parameters_of
 from ..ensemble.inertia import Inertia, inertia_of
 
@@ -25,10 +26,11 @@ def bodies_of(bodies: Any, field: Any, params: dict[str, Any] | None) -> Bodies:
     """Check the bodies and the parameters of their field."""
     inertia = inertia_of(bodies)
     number = len(inertia.moments)
-    bound, values = parameters_of(field, params or {}, number)
+    params = by_name("params", params, "{'mgl': 1.0}")
+    bound, values = parameters_of(field, params, number)
     number = agreed({"bodies": number, "params": len(values)})
     found = Bodies(moments=inertia.moments, own=inertia.own, field=bound, values=values, number=number)
-    check_inertia_of_field(found, params or {})
+    check_inertia_of_field(found, params)
     return found
 
 

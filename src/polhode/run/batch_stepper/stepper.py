@@ -65,6 +65,8 @@ class BatchStepper:
         self._run: Any = None
         self._force: np.ndarray = NO_TORQUE
         self._rest: list[Any] = []
+        self._q_type = self._v_type = self._force_type = UNKNOWN
+        self._force_ndim = 2
         self.flags = np.empty(0, dtype=bool)
         self.groups = 0
         self.constants: tuple[Any, ...] = ()
@@ -203,15 +205,17 @@ class BatchStepper:
         ResultWarning : some bodies failed, for example by a torque that is not finite. `failed` names them. Their
             states are as before the call; the others are not affected
         """
+        last = self._force
         if (
             q is self._q and pi is self._v and frame is self._frame and dt is None and n == 1 and in_place is True
             and type(t) is float and slow is None and q.flags.writeable and pi.flags.writeable
+            and q.dtype is self._q_type and pi.dtype is self._v_type and last.dtype is self._force_type
+            and q.ndim == 2 == pi.ndim and last.ndim == self._force_ndim
         ):  # fmt: skip
             # the arrays of the last call, or another array of torques like the last one
             if torque is self._torque:
-                self.settle(self._run(q, pi, self._force, *self._rest, t), torque)
+                self.settle(self._run(q, pi, last, *self._rest, t), torque)
                 return q, pi
-            last = self._force
             if (
                 type(torque) is np.ndarray and torque.shape == last.shape and torque.dtype is last.dtype
                 and torque.flags.c_contiguous and self._torque is not None
@@ -253,6 +257,7 @@ class BatchStepper:
                 if torque is None or torque is force:  # not a copy, which would be old in the next call
                     self._run, self._rest, self._force = advance.func, rest, force
                     self._torque, self._frame = torque, frame
+                    self._force_type, self._force_ndim = force.dtype, force.ndim
             self.settle(self.counted(advance(t), n), torque)
         return self._handed_back(q, v, given_q, given_v, in_place)
 
@@ -328,12 +333,16 @@ class BatchStepper:
     def _states(self, given_q: Any, given_v: Any, in_place: bool) -> tuple[np.ndarray, np.ndarray]:
         """Return the arrays to change: the given ones, or copies; arrays new to this stepper are checked."""
         q, v = given_q, given_v
-        if q is not self._q or v is not self._v or not (q.flags.writeable and v.flags.writeable):
+        if (
+            q is not self._q or v is not self._v or not (q.flags.writeable and v.flags.writeable)
+            or q.dtype is not self._q_type or v.dtype is not self._v_type or not q.ndim == v.ndim == 2
+        ):  # fmt: skip
             q, v = self.admitted(q, v, in_place)
         if not in_place:
             q, v = q.copy(), v.copy()
         if q is not self._q or v is not self._v:
             self._frame = UNKNOWN
+        self._q_type, self._v_type = q.dtype, v.dtype
         self._q, self._v = (q, v) if type(given_q) is type(given_v) is np.ndarray else (UNKNOWN, UNKNOWN)
         return q, v
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import numpy as np
-
 from ...errors import InputError
 from ...methods import Method
 from ...physics.control.controller import CLOCK, PERIOD, control_in
 from ...physics.fields import FieldTemplate
 from ...physics.fields.template import unbound
 from ...physics.problem import Problem
+from ...physics.validate import real_array
 from .. import control, control_tangent
 from .batch import BodyBatch
 from .inputs import Inputs
@@ -23,7 +22,7 @@ def with_controller(inputs: Inputs, law: Any, period: Any, dt: Any) -> Inputs:
     found, checked = control.read(law, period)
     if isinstance(inputs.field, FieldTemplate):
         raise unbound(inputs.field)
-    if np.ndim(dt):
+    if real_array(dt, "dt must be a number").ndim:
         raise InputError("with control all bodies make the same steps; give one dt for all", "dt")
     field = control.controlled(inputs.field, found, checked, inputs.t0)
     reserved = control.full_names(field, (PERIOD, CLOCK))

@@ -14,7 +14,7 @@ from ...physics.fields import Field
 from ...physics.fields.parameters import like
 from ...physics.fields.states import coupled_text
 from ...physics.problem import Problem
-from ...physics.validate import finite_number
+from ...physics.validate import by_name, finite_number
 from ...symbolic.rows import Rows
 from ..step_count import Interval, number_of_steps, signed_step
 from .batch import BodyBatch, from_arrays
@@ -64,9 +64,7 @@ def read(
     `given` holds the keywords body, field, params, t0 and t_end, and those of `ATTITUDES` and `VECTORS`. `timed` says
     whether the run needs a common end time.
     """
-    params = given["params"]
-    if params is not None and not isinstance(params, Mapping):
-        raise InputError(f"params must be a dictionary such as {{'mgl': 1.0}}; got {params!r}")
+    by_name("params", given["params"], "{'mgl': 1.0}")
     problems = _problems(bodies)
     if problems is None:
         return _of_arrays(bodies, attitudes, momenta, given), method

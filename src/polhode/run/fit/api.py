@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import InputError, ResultWarning
 from ...kernels.so3 import conj, mul
 from ...physics.problem import Problem
-from ...physics.validate import positive, whole_number
+from ...physics.validate import by_name, positive, several, whole_number
 from ..solve import solve
 from ..tangent import check_smooth
 from .arcs import GAPS, Model
@@ -27,6 +27,9 @@ STEP_TOL = 1e-11
 
 DETERMINED = 1e-7
 """Smallest singular value of the derivatives, with columns of length 1, of a direction that the data determine."""
+
+MOST_ARCS = 1000
+"""Largest number of arcs: the search solves dense equations of six numbers for each."""
 
 HOLD = 1e-7
 """Weight that holds numbers at the first guess, relative to that of all measurements, so that those stay there that the
@@ -113,20 +116,23 @@ def fit(
     check_smooth(problem, "ph.fit", located=True)
     if problem.body.linear_axis is not None:
         raise InputError("ph.fit is not available for a linear body, whose inertia tensor has no inverse")
-    measured = [data] if isinstance(data, Measurement) else list(data)
+    expected = "data must be measurements, such as ph.measurements.rates(t, omega, sigma=1e-3)"
+    measured = [data] if isinstance(data, Measurement) else several(data, expected, "data")
     if not measured or not all(isinstance(one, Measurement) for one in measured):
-        raise InputError("data must be measurements, such as ph.measurements.rates(t, omega, sigma=1e-3)", "data")
+        raise InputError(f"{expected}; got {data!r}", "data")
     early = min(float(one.t[0]) for one in measured)
     if early < problem.t0:
         raise InputError(f"measurements must not be before the initial state at t0 = {problem.t0:g}; got t = {early:g}")
     numbers = free_numbers(problem, free, measured)
     if loss not in LOSSES:
         raise InputError(f"loss must be one of {', '.join(LOSSES)}; got {loss!r}", "loss")
-    known = Priors(numbers, priors or {})
+    known = Priors(numbers, by_name("priors", priors, "{'omega': ([0.0, 0.0, 1.0], 0.1)}"))
     count = sum(_count(one) for one in measured) + known.count
     if count < numbers.size:
         raise InputError(f"{numbers.size} free numbers need at least as many measurements; there are {count}", "data")
     arcs, most = whole_number("arcs", arcs), whole_number("most", most)
+    if arcs > MOST_ARCS:
+        raise InputError(f"arcs must be at most {MOST_ARCS}, each with a state of its own to find; got {arcs}", "arcs")
     search = Search(numbers, measured, known, loss, positive("loss_scale", loss_scale), step_tol, most)
     return search.from_guesses(guesses(numbers, starts, spread, seed), arcs)
 
@@ -275,6 +281,11 @@ class Search:
                 )  # fmt: skip
             return last[1], last[2]
 
+        if not (np.isfinite(both(begin)[0]).all() and np.isfinite(both(begin)[1]).all()):
+            raise InputError(
+                "the residuals of the first guess exceed all doubles; check the size of the measurements, and give a "
+                "larger sigma", "data",
+            )  # fmt: skip
         return least_squares(
             lambda x: both(x)[0], begin, lambda x: both(x)[1], x_scale="jac", max_nfev=most or self.most, xtol=1e-12,
             ftol=1e-12, gtol=1e-12, **self.how,

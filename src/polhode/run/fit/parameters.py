@@ -21,6 +21,7 @@ from ...kernels.so3 import mul
 from ...physics.body import Body
 from ...physics.fields.of_body import are_inertia, inertia_parameters
 from ...physics.problem import Problem
+from ...physics.validate import several
 from ...results.observables import matrices
 from ...results.trajectory import Trajectory
 from .measurements import Measurement, hat, right_jacobian, rotation_vector
@@ -237,12 +238,13 @@ def _exp(r: np.ndarray) -> np.ndarray:
 
 def free_numbers(problem: Problem, names: Any, data: list[Measurement]) -> Free:
     """Read the names of what is free, and refuse what cannot be."""
-    given = [names] if isinstance(names, str) else list(names)
     known = [*STATE, *BODY, *(problem.field.values if problem.field is not None else ())]
-    wrong = [name for name in given if name not in known]
+    expected = f"free must be some of {', '.join(known)}, each once"
+    given = [names] if isinstance(names, str) else several(names, expected, "free")
+    wrong = [name for name in given if not isinstance(name, str) or name not in known]
     if wrong or not given or len(set(given)) < len(given):
         got = f"{wrong[0]!r}" if wrong else f"{names!r}"
-        raise InputError(f"free must be some of {', '.join(known)}, each once; got {got}", "free")
+        raise InputError(f"{expected}; got {got}", "free")
     body = problem.body
     if not set(BODY).isdisjoint(given) and (body.linear_axis is not None or (FROM_MOMENTS @ body.moments <= 0).any()):
         raise InputError(

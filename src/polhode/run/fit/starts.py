@@ -19,7 +19,7 @@ from ...errors import InputError, ResultWarning
 from ...kernels.so3 import conj, mul
 from ...physics.fields.heat_bath import counter
 from ...physics.problem import Problem
-from ...physics.validate import real_array, whole_number
+from ...physics.validate import by_name, real_array, whole_number
 from ...results.trajectory import Trajectory
 from ..ensemble.api import ensemble
 from .measurements import Measurement, rotation_vector
@@ -27,6 +27,9 @@ from .parameters import BIAS, FROM_MOMENTS, Free
 
 RELATIVE = 0.3
 """Default standard deviation of drawn numbers: relative to the guess, of logarithms, or in rad for the axes."""
+
+MOST_STARTS = 1_000_000
+"""Largest number of guesses; the states of all of them are in memory."""
 
 IMPROVED, SHORT = 32, 10
 """Starts from which a short search begins, and the most motions of such a search."""
@@ -81,7 +84,10 @@ def guesses(free: Free, starts: Any, spread: Mapping[str, Any] | None, seed: Any
         if spread is not None:
             raise InputError("spread is only for random starts; remove it, or give a number of starts", "spread")
         return np.array([free.start, *(_of_problem(free, i, one) for i, one in enumerate(starts))])
-    return _drawn(free, whole_number("starts", starts), spread or {}, int(counter("seed", seed)))
+    number = whole_number("starts", starts)
+    if number > MOST_STARTS:
+        raise InputError(f"starts must be at most {MOST_STARTS}, each with a motion of its own; got {number}", "starts")
+    return _drawn(free, number, by_name("spread", spread, "{'omega': 0.1}"), int(counter("seed", seed)))
 
 
 def _drawn(free: Free, number: int, spread: Mapping[str, Any], seed: int) -> np.ndarray:
