@@ -42,7 +42,7 @@ def flag(name: str, value: Any) -> bool:
 def word(name: str, value: Any, *allowed: str) -> str:
     """Return the value if it is one of the words, else raise an error."""
     if not isinstance(value, str) or value not in allowed:
-        raise InputError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}", name)
+        raise InputError(f"{name} must be {' or '.join(map(repr, allowed))}; got {value!r}", name)
     return value
 
 

@@ -43,7 +43,7 @@ def work_precision_plot(rows: Iterable[Row], ax: Any = None, title: str = "") ->
 def _lines(rows: Iterable[Row]) -> dict[str, list[Row]]:
     """The rows of every method."""
     expected = "rows must be those of polhode.analysis.convergence.convergence(problem, methods, dts)"
-    every = several([rows] if isinstance(rows, Row) else rows, expected, "rows")
+    every = several([rows] if isinstance(rows, Row | str) else rows, expected, "rows")
     if not every or not all(isinstance(row, Row) for row in every):
         raise InputError(f"{expected}; got {type(every[0]).__name__ if every else 'none'}", "rows")
     return by_method(every)

@@ -16,7 +16,7 @@ from ..methods.registry import methods
 from ..physics import equimomental, library
 from ..physics.problem import Problem
 from ..physics.triangles import box, cylinder
-from ..physics.validate import finite_number, positive, word
+from ..physics.validate import finite_number, positive
 from ..results.store.atomic import write_whole
 from ..translate.api import emit
 from . import COLOURS, checked, checked_title, filled
@@ -77,7 +77,8 @@ def view_live(
     >>> page.name
     'top.html'
     """
-    word("kind", kind, *SLIDERS)
+    if not isinstance(kind, str) or kind not in SLIDERS:
+        raise InputError(f"kind must be {' or '.join(SLIDERS)}; got {kind!r}", "kind")
     strange = [name for name in start if name not in STARTS[kind]]
     if strange:
         raise InputError(f"a {kind} page has no slider {strange[0]!r}; it has {', '.join(STARTS[kind])}", strange[0])

@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import InputError
 from ...physics import epochs
 from ...physics.aem import BODY
-from ...physics.validate import flag, word
+from ...physics.validate import flag
 from ..ensemble import Ensemble
 from .place import Place
 
@@ -42,7 +42,8 @@ def write(
     omega : True also writes angular velocities (in degrees per second, in the body frame)
     """
     one_body(result, "an AEM")
-    word("system", system, *SYSTEMS)
+    if not isinstance(system, str) or system not in SYSTEMS:
+        raise InputError(f"system must be one of {', '.join(SYSTEMS)}; got {system!r}", "system")
     names = {"space": space, "body": body, "object_name": object_name, "object_id": object_id}
     for name, value in (names | {"center": center or "-", "originator": originator}).items():
         _check_text(name, value)
