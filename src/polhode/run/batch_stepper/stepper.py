@@ -65,8 +65,7 @@ class BatchStepper:
         self._run: Any = None
         self._force: np.ndarray = NO_TORQUE
         self._rest: list[Any] = []
-        self._q_type = self._v_type = self._force_type = UNKNOWN
-        self._force_ndim = 2
+        self._q_type, self._v_type, self._force_type, self._force_ndim = UNKNOWN, UNKNOWN, UNKNOWN, 2
         self.flags = np.empty(0, dtype=bool)
         self.groups = 0
         self.constants: tuple[Any, ...] = ()
@@ -333,10 +332,8 @@ class BatchStepper:
     def _states(self, given_q: Any, given_v: Any, in_place: bool) -> tuple[np.ndarray, np.ndarray]:
         """Return the arrays to change: the given ones, or copies; arrays new to this stepper are checked."""
         q, v = given_q, given_v
-        if (
-            q is not self._q or v is not self._v or not (q.flags.writeable and v.flags.writeable)
-            or q.dtype is not self._q_type or v.dtype is not self._v_type or not q.ndim == v.ndim == 2
-        ):  # fmt: skip
+        same = q is self._q and v is self._v and q.dtype is self._q_type and v.dtype is self._v_type
+        if not (same and q.ndim == v.ndim == 2 and q.flags.writeable and v.flags.writeable):
             q, v = self.admitted(q, v, in_place)
         if not in_place:
             q, v = q.copy(), v.copy()
