@@ -6,7 +6,7 @@ import pytest
 import scipy.linalg
 
 from polhode.compile.program import compiled
-from polhode.kernels.ornstein_uhlenbeck import eigen, relaxation
+from polhode.kernels.ornstein_uhlenbeck import EQUAL, eigen, relaxation
 from polhode.numbers.multiprecision import mp, number, working
 
 RNG = np.random.default_rng(4)
@@ -71,8 +71,15 @@ def test_axis_without_inertia_gets_no_momentum():
     assert np.array(noise)[:, 2].tolist() == [0.0] * 3
 
 
+@pytest.mark.parametrize("equal", [0, EQUAL])
 @pytest.mark.parametrize("matrix", [np.zeros((3, 3)), np.eye(3), np.diag([3.0, 1.0, 2.0]), np.ones((3, 3))])
-def test_eigenvectors_of_degenerate_matrices(matrix):
-    values, vectors = map(np.array, eigen(*parts(matrix)))
+def test_eigenvectors_of_degenerate_matrices(matrix, equal):
+    values, vectors = map(np.array, eigen(*parts(matrix), equal))
     assert vectors @ vectors.T == pytest.approx(np.eye(3), abs=1e-14)
     assert vectors.T @ np.diag(values) @ vectors == pytest.approx(matrix, abs=1e-14)
+
+
+def test_round_off_does_not_turn_axes_with_equal_entries():
+    """Equal entries and a coupling of round-off: any two perpendicular axes are eigenvectors, and these stay."""
+    matrix = np.eye(3) + 1e-16 * np.array(((0.0, 3.0, 1.0), (3.0, 2.0, 2.0), (1.0, 2.0, 0.0)))
+    assert np.array_equal(eigen(*parts(matrix), EQUAL)[1], np.eye(3))

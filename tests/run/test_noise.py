@@ -71,6 +71,61 @@ def test_digits_make_the_same_run():
     assert precise.momentum == pytest.approx(ph.solve(problem(), METHOD, dt=0.05, steps=10).momentum, abs=1e-13)
 
 
+TURN = np.array(((2.0, -2.0, 1.0), (1.0, 2.0, 2.0), (-2.0, -1.0, 2.0))) / 3
+
+
+def in_turned_axes(moments, field):
+    tensor = TURN @ np.diag(moments) @ TURN.T
+    return ph.Problem(ph.Body((tensor + tensor.T) / 2), field, momentum=START)
+
+
+def in_digits(digits):
+    def way(one, method):
+        sol = ph.solve(one, method, dt=0.05, steps=10, digits=digits)
+        return sol.quaternion, sol.momentum
+
+    return way
+
+
+def in_lanes(one, method):
+    many = ph.ensemble([one] * 9, method, params={"stream": np.zeros(9)}, dt=0.05, steps=10, every=1)
+    return many.quaternion[:, 8], many.momentum[:, 8]
+
+
+def in_arrays(one, method):
+    """By the batch stepper, the body among others."""
+    q, m, found = np.tile(one.quaternion, (3, 1)), np.tile(one.momentum, (3, 1)), []
+    many = ph.batch_stepper([one.body] * 3, method, dt=0.05, field=one.field, params={"stream": np.zeros(3)})
+    for _ in range(11):
+        found.append((q[1].copy(), m[1].copy()))
+        many.step(q, m)
+    return tuple(map(np.array, zip(*found, strict=True)))
+
+
+WAYS = {"20 digits": in_digits(20), "40 digits": in_digits(40), "lanes": in_lanes, "arrays": in_arrays}
+
+
+@pytest.mark.parametrize("friction", [0.7, FRICTION], ids=["isotropic", "tensor"])
+@pytest.mark.parametrize("moments", [MOMENTS, (1.0, 1.0, 0.5), (1.0, 1.0, 1.0)], ids=["any", "symmetric", "sphere"])
+@pytest.mark.parametrize("method", [METHOD, "brownian(2)"])
+def test_every_way_has_the_same_noise_along_the_same_principal_axes(method, moments, friction):
+    """Round-off chooses neither the order nor the sign of the axes, nor their directions where moments are equal."""
+    one = in_turned_axes(moments, BATH.bind(friction=friction))
+    sol = ph.solve(one, method, dt=0.05, steps=10)
+    for name, way in WAYS.items():
+        quaternion, momentum = way(one, method)
+        assert momentum == pytest.approx(sol.momentum, abs=1e-13), name
+        assert quaternion == pytest.approx(sol.quaternion, abs=1e-13), name
+
+
+def test_digits_take_the_axes_of_a_splitting_in_the_same_order():
+    one = in_turned_axes(MOMENTS, None)
+    sol = ph.solve(one, "rot123", dt=0.05, steps=10)
+    precise = ph.solve(one, "rot123", dt=0.05, steps=10, digits=20)
+    assert precise.momentum == pytest.approx(sol.momentum, abs=1e-13)
+    assert precise.quaternion == pytest.approx(sol.quaternion, abs=1e-13)
+
+
 def test_the_friction_tensor_is_in_the_axes_of_the_body():
     """The same body with its tensor and its bath in turned axes has the same energies."""
     turn = ph.solve(problem(None, omega=[1, 2, 3], momentum=None), "jacobi", dt=0.7, steps=1).matrix[-1]

@@ -21,17 +21,21 @@ ROTATIONS = 24
 """Plane rotations of `eigen`, eight sweeps: convergence is quadratic, and five sweeps are enough for 16 digits, seven
 for 50."""
 
+EQUAL = 2.0**-48
+"""Entries of a diagonal that differ, and are coupled, by less than this part of them are equal but for round-off."""
+
 
 @kernel
-def _rotated(diagonal: Vec3, off: Vec3, vectors: Rows) -> tuple[Vec3, Vec3, Rows]:
+def _rotated(diagonal: Vec3, off: Vec3, vectors: Rows, equal: Number) -> tuple[Vec3, Vec3, Rows]:
     """Rotate in the plane of axes 1 and 2 so that the entry (1, 2) becomes zero; rename the axes 1, 2, 3 to 3, 1, 2.
 
-    off = (a23, a31, a12). The smaller of the two angles, t = tan, is taken: |t| <= 1.
+    off = (a23, a31, a12). The smaller of the two angles, t = tan, is taken: |t| <= 1. For `equal` see `eigen`.
     """
     a, b, c = diagonal
     d = (b - a) / 2
     size = abs(d) + sqrt(d * d + off[2] * off[2])
-    t = where(size > 0, where(d < 0, -off[2], off[2]) / where(size > 0, size, 1 + size), 0 * size)
+    turns = size > equal * (abs(a) + abs(b))
+    t = where(turns, where(d < 0, -off[2], off[2]) / where(turns, size, 1 + size), 0 * size)
     cosine = 1 / sqrt(1 + t * t)
     sine = t * cosine
     first = along(scale(cosine, vectors[0]), -sine, vectors[1])
@@ -41,16 +45,18 @@ def _rotated(diagonal: Vec3, off: Vec3, vectors: Rows) -> tuple[Vec3, Vec3, Rows
 
 
 @kernel
-def eigen(diagonal: Vec3, off: Vec3) -> tuple[Vec3, Rows]:
+def eigen(diagonal: Vec3, off: Vec3, equal: Number) -> tuple[Vec3, Rows]:
     """Eigenvalues and eigenvectors of a symmetric matrix by Jacobi's rotations; off = (a23, a31, a12).
 
-    The loop has a fixed length, so all lanes and all number types make the same operations. C. G. J. Jacobi, J. reine
-    angew. Math. 30 (1846) 51-94.
+    Axes whose entries are equal to the relative difference `equal` are left as they are. Otherwise round-off would
+    choose their directions, and with them the noise along them: every number type and processor another one. The loop
+    has a fixed length, so all lanes and all number types make the same operations. C. G. J. Jacobi, J. reine angew.
+    Math. 30 (1846) 51-94.
     """
     zero, one = 0 * diagonal[0], 0 * diagonal[0] + 1
     vectors = ((one, zero, zero), (zero, one, zero), (zero, zero, one))
     for _ in range(ROTATIONS):
-        diagonal, off, vectors = _rotated(diagonal, off, vectors)
+        diagonal, off, vectors = _rotated(diagonal, off, vectors, equal)
     return diagonal, vectors
 
 
@@ -82,7 +88,7 @@ def relaxation(h: Number, kT: Number, friction: tuple[Vec3, Vec3], system: Any) 
         (root(inverse[0]), root(inverse[1]), root(inverse[2])),
     )
     pairs = down[1] * down[2], down[2] * down[0], down[0] * down[1]
-    (s1, s2, s3), (v1, v2, v3) = eigen(times(friction[0], inverse), times(friction[1], pairs))
+    (s1, s2, s3), (v1, v2, v3) = eigen(times(friction[0], inverse), times(friction[1], pairs), EQUAL)
     e1, b1 = decay(h * s1, kT)
     e2, b2 = decay(h * s2, kT)
     e3, b3 = decay(h * s3, kT)

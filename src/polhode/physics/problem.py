@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, ResultWarning
+from ..kernels.ornstein_uhlenbeck import EQUAL, eigen
 from ..kernels.so3 import apply, apply_transposed, conj, matrix, mul, rotate, times, unit, unrotate
 from ..numbers import floats
 from .body import Body
@@ -305,7 +306,7 @@ class Problem:
         body = self.body
         if number is floats.number or not body.has_principal_rotation:
             return tuple(number(x) for x in body.principal.moments), body.principal.to_body
-        return _precise_principal(body)
+        return _precise_principal(body, self.field is not None and self.field.bath is not None)
 
     def kernel_data(self, number: Any) -> tuple[Any, Any]:
         """State and system in principal axes, in one number type: the initial data of the loop.
@@ -406,12 +407,17 @@ def check_axial(body: Body, name: str, vector: Any) -> None:
         )
 
 
-def _precise_principal(body: Body) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Principal moments and axes of the user's tensor, in the working precision of mpmath."""
+def _precise_principal(body: Body, noise: bool) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Principal moments and axes of the user's tensor, in the working precision of mpmath.
+
+    The rotations from the axes in doubles to the precise ones are the smallest, so that the order and the signs of the
+    axes, along which noise and splittings act, are those in doubles. With noise, moments that are equal but for the
+    round-off of doubles keep the axes in doubles: in their plane the precise ones may point anywhere.
+    """
     from ..numbers.multiprecision import mp
 
-    moments, axes = mp.eigsy(mp.matrix(body.inertia.tolist()))
-    sign = 1 if mp.det(axes) > 0 else -1
-    rows = [[axes[i, 0], axes[i, 1], sign * axes[i, 2]] for i in range(3)]
-    zero = body.linear_axis
-    return tuple(mp.mpf(0) if i == zero else moments[i] for i in range(3)), quaternion_of(rows)
+    first = mp.matrix(matrix(unit(tuple(map(mp.mpf, body.principal.to_body)))))
+    near = first.T * mp.matrix(body.inertia.tolist()) * first
+    moments, turned = eigen((near[0, 0], near[1, 1], near[2, 2]), (near[1, 2], near[2, 0], near[0, 1]), EQUAL * noise)
+    axes, zero = first * mp.matrix(turned).T, body.linear_axis
+    return tuple(mp.mpf(0) if i == zero else moments[i] for i in range(3)), quaternion_of(axes.tolist())

@@ -21,7 +21,7 @@ from typing import Any
 
 from ...errors import InputError
 from ...kernels.loops import Step
-from ...kernels.ornstein_uhlenbeck import eigen, root
+from ...kernels.ornstein_uhlenbeck import EQUAL, eigen, root
 from ...kernels.so3 import add, apply, apply_transposed, exp, mul, scale, times
 from ...kernels.state import counted
 from ...numbers.dispatch import kernel
@@ -70,7 +70,7 @@ def _filled(share: Any) -> Step:
     @kernel
     def filled(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
         kT, diagonal, off, seed, body, first = torque(t, y[0], y[1], system, h)
-        (a, b, c), (u, v, w) = eigen(diagonal, off)
+        (a, b, c), (u, v, w) = eigen(diagonal, off, EQUAL)
         zero, s = 0 * h, 2 * share * h * kT
         spread = root(s / a), root(s / b), root(s / c)
         return (y[0], y[1], (zero + first, zero + seed, zero + body, *u, *v, *w, 1 / a, 1 / b, 1 / c, *spread)), zero
