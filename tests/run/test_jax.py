@@ -319,3 +319,14 @@ def test_steps_that_cross_jumps_in_time_are_told():
     problem = ph.Problem(ph.Body([1.0, 1.4, 1.9]), burn, omega=[0.3, 1.1, 0.7])
     with pytest.warns(ph.ResultWarning, match="has a jump or a kink in time at t = 1, .* use ph.gradient"):
         ph.jax.flow(problem, "mkrk(rk4)", dt=0.1, steps=15)
+
+
+@ph.torque(frame="body")
+def relay(omega, k):
+    return ph.where(omega[0] > 0.5, -k, k), 0.0, 0.0
+
+
+def test_steps_that_cross_jumps_in_the_state_are_told():
+    problem = ph.Problem(ph.Body([1.0, 1.4, 1.9]), relay(0.3), omega=[0.3, 1.1, 0.7])
+    with pytest.warns(ph.ResultWarning, match="has conditions on the state .* use ph.gradient"):
+        ph.jax.flow(problem, "mkrk(rk4)", dt=0.1, steps=15)

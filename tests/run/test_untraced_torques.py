@@ -309,6 +309,18 @@ def test_what_needs_compiled_code_is_refused():
         rf"^an event search needs a torque that can be compiled; {why}",
         lambda: ph.solve(start, "fem", events=ph.event(lambda t: t - 0.3), **RUN),
     )
+    for name, value in {"times": [0.1, 0.2], "max_turn": 0.1}.items():
+        refused(
+            rf"^{name} with dt needs a torque that can be compiled; {why}: remove the argument {name}, and keep states",
+            lambda name=name, value=value: ph.solve(start, "fem", **RUN, **{name: value}),
+        )
+    refused(
+        rf"^statistics needs a torque that can be compiled; {why}: remove the argument statistics$",
+        lambda: ph.solve(start, "fem", statistics="energy", **RUN),
+    )
+    refused(
+        r"^exact states need a field U = .*, and the torque switched is not a formula", lambda: ph.exact(start, [1.0])
+    )
     refused(r"^dense output needs .* compiled torque", lambda: ph.solve(start, "fem", **RUN).at([0.1]))
     refused(r"^plain must be True or False; got 1$", lambda: ph.torque(plain=1))
 

@@ -35,3 +35,31 @@ def test_bad_input_is_one_sentence():
     assert "takes at most a field of kind 'free'" in refused("emit", "rot123", "--problem", "fast_top")
     assert "unknown method" in refused("emit", "rot124x")
     assert "the folder nowhere does not exist" in refused("emit", "rot123", "--out", "nowhere/step.c")
+
+
+JUMPING = """
+[body]
+moments = [1.0, 1.4, 1.9]
+
+[start]
+omega = [0.3, 1.1, 0.7]
+
+[field]
+name = "thruster"
+torque = [0.3, -0.2, 0.25]
+on = [[0.51, 1.03]]
+
+[run]
+method = "mkrk(rk4)"
+dt = 0.01
+t_end = 1.0
+"""
+
+
+def test_jumps_are_told_or_refused():
+    Path("burn.toml").write_text(JUMPING, "utf-8")
+    assert "an emitted step does not end there" in refused("emit", "mkrk(rk4)", "--problem", "burn.toml", "--strict")
+    with pytest.warns(ph.ResultWarning, match="an emitted step does not end there"):
+        text = good("emit", "mkrk(rk4)", "--problem", "burn.toml")
+    assert "Note: thruster has jumps or kinks" in text
+    assert good("emit", "akw", "--problem", "fast_top", "--strict") == ph.emit("akw", "fast_top")

@@ -32,6 +32,10 @@ def drag_and_push(t, omega, k, push):
     return (-k * omega[0] + push * ph.math.sin(t), -k * omega[1], ph.where(omega[2] > 0, -k, k))
 
 
+crossing = pytest.mark.filterwarnings("ignore::polhode.errors.ResultWarning")
+"""For tests with the field above, which has a jump: it holds a condition, which is translated too."""
+
+
 def problems_for(method):
     """A free body, and a body with the most general field that the method takes."""
     top = ph.problems.heavy_top()
@@ -62,6 +66,7 @@ def slow_unless(fast, names):
     return [pytest.param(name, marks=() if name in fast else pytest.mark.slow) for name in names]
 
 
+@crossing
 @pytest.mark.parametrize("name", slow_unless(FAST, [*NAMES, *COMPOSED]))
 def test_c_equals_the_python_kernel_to_the_bit(name, tmp_path):
     method = ph.methods[name]
@@ -70,6 +75,7 @@ def test_c_equals_the_python_kernel_to_the_bit(name, tmp_path):
         assert self_test(text, "c", tmp_path) == in_python(method, problem, step_in(text))
 
 
+@crossing
 @pytest.mark.parametrize("name", slow_unless(("akw",), [*NAMES, *COMPOSED]))
 @pytest.mark.parametrize("language", ["c++", "rust"])
 def test_other_compiled_languages_do_too(name, language, tmp_path):
@@ -79,6 +85,7 @@ def test_other_compiled_languages_do_too(name, language, tmp_path):
         assert self_test(ph.emit(method, problem, language), language, tmp_path) == in_python(method, problem, dt)
 
 
+@crossing
 @pytest.mark.parametrize("name", slow_unless(("abm4", "jacobi"), [*NAMES, *COMPOSED]))
 def test_javascript_differs_by_the_rounding_of_its_functions_only(name, tmp_path):
     method = ph.methods[name]
@@ -89,6 +96,7 @@ def test_javascript_differs_by_the_rounding_of_its_functions_only(name, tmp_path
         assert gap <= 2 * STEPS * EPSILON * max(1, *map(abs, expected))
 
 
+@crossing
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FAST)
 def test_cuda_on_the_host_equals_the_python_kernel_to_the_bit(name, tmp_path):
@@ -193,6 +201,48 @@ def test_loops_stay_loops_and_the_comment_states_the_declaration():
 
 def test_a_field_alone_takes_the_body_of_the_example():
     assert "gravity(mgl=3.0)" in ph.emit("imidm", ph.fields.gravity(3.0))
+
+
+# --- jumps ----------------------------------------------------------------------------------------
+
+
+@ph.torque(frame="body")
+def switched(t, k):
+    return k * ph.where(t < 1.03, 1.0, 0.0), 0.0, 0.0
+
+
+@ph.torque(frame="body")
+def relay(omega, k):
+    return ph.where(omega[0] > 0.5, -k, k), 0.0, 0.0
+
+
+JUMPING = {
+    "condition on t": switched(0.3),
+    "table": ph.fields.tabulated([0.0, 1.03, 2.0], [[0.0, 0, 0], [0.3, 0, 0], [0.0, 0, 0]]),
+    "thruster": ph.fields.thruster(torque=[0.3, -0.2, 0.25], on=[[0.51, 1.03]]),
+    "relay": relay(0.2),
+    "in a sum": ph.fields.gravity(1.0) + relay(0.2),
+}
+
+
+@pytest.mark.parametrize("to", ["c", "c++", "cuda", "rust", "javascript", "wgsl"])
+@pytest.mark.parametrize("name", JUMPING)
+def test_steps_that_cross_jumps_are_told_in_the_file_and_refused_if_strict(name, to):
+    """In the lines of the comment, in every language; `ph.solve` ends its steps there."""
+    problem = ph.Problem(ph.Body([1.0, 1.4, 1.9]), JUMPING[name], omega=[0.3, 1.1, 0.7])
+    with pytest.warns(ph.ResultWarning, match="an emitted step does not end there, so that the order is lost"):
+        text = ph.emit("mkrk(rk4)", problem, to)
+    comment = text[: text.index("polhode_step(")]
+    assert f"Note: {JUMPING[name].name} has jumps or kinks" in comment
+    with pytest.raises(ph.InputError, match="an emitted step does not end there"):
+        ph.emit("mkrk(rk4)", problem, to, strict=True)
+
+
+def test_smooth_fields_are_emitted_if_strict():
+    assert ph.emit("akw", "fast_top", strict=True) == ph.emit("akw", "fast_top")
+    assert "Note: " not in ph.emit("akw", "fast_top")
+    with pytest.raises(ph.InputError, match="strict must be True or False; got 1"):
+        ph.emit("akw", "fast_top", strict=1)
 
 
 # --- refusals ---------------------------------------------------------------------------------------

@@ -35,6 +35,9 @@ def emit_command(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write to this file instead of stdout.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse a field with jumps or kinks, which emitted steps cross.")
+    ] = False,
     allow_code: Annotated[
         bool, typer.Option("--allow-code", help="Allow a problem file to run the Python files it names.")
     ] = False,
@@ -44,7 +47,7 @@ def emit_command(
 
     if out is not None:
         _check_new(out, overwrite)
-    text = emit(method, None if problem is None else _problem(problem, allow_code), to, name=name, dt=dt)
+    text = emit(method, None if problem is None else _problem(problem, allow_code), to, name=name, dt=dt, strict=strict)
     if out is None:
         typer.echo(text, nl=False)
         return

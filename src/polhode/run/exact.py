@@ -242,6 +242,9 @@ def recognised(problem: Problem, digits: int | None) -> Top | None:
     from ..numbers.multiprecision import working
     from ..physics.lagrange_top import Top, working_digits
 
+    field = problem.field
+    if field is not None and field.opaque:
+        raise InputError(f"exact states need a field U = const + a . R b, and {field.untraced[0].no_formula}")
     with working(working_digits(digits)):
         top = Top(problem, digits)
     return None if top.free else top

@@ -7,24 +7,31 @@ from __future__ import annotations
 
 import importlib
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, ResultWarning
 from ..kernels.so3 import mul, unit, unrotate
 from ..methods import Method, methods
 from ..numbers import floats
 from ..numbers.primitives import where
+from ..physics.fields.sides import has_jumps
 from ..physics.problem import Problem
 from ..physics.validate import positive, whole_number
 from ..symbolic.rows import Rows
 from .cut_steps import warn_of_edges
 from .integrator import beginning, check_fit, check_formula, torque_kernel
+from .located_steps import crossing
 from .noise import without_chain, without_noise
 
 __all__ = ["flow"]
+
+
+REMEDY = "use ph.gradient, or make the jump a steep slope (tanh)"
+"""What helps where steps cross jumps of a field."""
 
 
 def flow(
@@ -51,7 +58,9 @@ def flow(
     chosen = _traceable(methods[method], problem)
     h, count = positive("dt", dt), whole_number("steps", steps)
     kept = None if every is None else whole_number("every", every)
-    warn_of_edges(problem, chosen, problem.t0 + count * h, "use ph.gradient, or make the jump a steep slope (tanh)")
+    warn_of_edges(problem, chosen, problem.t0 + count * h, REMEDY)
+    if problem.field is not None and has_jumps(problem.field):
+        warnings.warn(crossing(problem, chosen, remedy=REMEDY), ResultWarning, stacklevel=2)
     backend = _backend()
     torque, begun = torque_kernel(problem, floats.number, chosen), beginning(chosen)
     before, after = chosen.processors(floats.number)

@@ -208,6 +208,9 @@ def solve(
     if times is not None or max_turn is not None or (wanted and out is not None):
         kept = Kept.of(every, times, max_turn)
         _refuse_between_steps(kept.every, wanted)
+        if kept is not STEPS:
+            name = "max_turn" if times is None else "times"
+            check_compiled(problem, f"{name} with dt", f"remove the argument {name}, and keep states with every")
         given = (
             {"dt": dt, "t_end": t_end, "steps": steps}
             | ({"tangent": True} if tangent else {})

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import keyword
+import warnings
 from typing import Any
 
-from ..errors import InputError
+from ..errors import InputError, ResultWarning
 from ..methods import Method, methods
 from ..physics import library
 from ..physics.fields import Field
 from ..physics.problem import Problem
-from ..physics.validate import finite_number
-from .interface import interface
+from ..physics.validate import finite_number, flag
+from .interface import interface, jumps_crossed
 from .printers.base import Printer
 from .printers.c import C, Cpp, Cuda
 from .printers.javascript import JavaScript
@@ -52,6 +53,7 @@ def emit(
     *,
     name: str = "polhode",
     dt: float | None = None,
+    strict: bool = False,
 ) -> str:
     """Return one step of a method as source code in another language, without dependencies.
 
@@ -62,9 +64,19 @@ def emit(
     to : the language: "c", "c++", "cuda", "rust", "javascript", "wgsl" (single precision)
     name : prefix of the functions, such as polhode_step
     dt : step of the self-test in the text; by default the body turns by 0.05 radians in it
+    strict : refuse a field with jumps or kinks (`ph.where`, tables, thrusters, relays). Emitted steps cross them, where
+        those of `ph.solve` end at them, and lose their order there; otherwise the text and a warning say so
 
     The code is translated from the Python kernel of the method and computes the same results. Its comment states the
     declaration of the method, the arguments with their frames, and how to run the self-test.
+
+    Raises
+    ------
+    InputError : an argument is invalid, or the step has no translation
+
+    Warns
+    -----
+    ResultWarning : steps cross jumps or kinks of the field
 
     Examples
     --------
@@ -77,10 +89,16 @@ def emit(
     dt = None if dt is None else finite_number("dt", dt)
     if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name) or not name.isascii():
         raise InputError(f"name must be an identifier, such as polhode; got {name!r}")
+    of = _problem(problem)
+    jumps = jumps_crossed(of)
+    if flag("strict", strict) and jumps:
+        raise InputError(jumps, "strict")
     try:
-        made = interface(how, _problem(problem), name, printer.epsilon, printer.has_fma)
+        made = interface(how, of, name, printer.epsilon, printer.has_fma)
     except Untranslatable as fault:
         raise InputError(f"{how.name} cannot be emitted: {fault}") from None
+    if jumps:
+        warnings.warn(jumps, ResultWarning, stacklevel=2)
     return written(made, printer, trial(made, dt))
 
 

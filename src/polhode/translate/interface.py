@@ -18,6 +18,7 @@ from ..kernels.unroll import unrolled_kernel
 from ..methods import Method
 from ..numbers import floats
 from ..numbers.dispatch import NO_FMA
+from ..physics.fields.sides import may_jump
 from ..physics.problem import Problem
 from ..run.integrator import beginning, check_fit, start, state_space, torque_kernel
 from .cleaning import cleaned
@@ -90,6 +91,18 @@ def check_translatable(method: Method, problem: Problem) -> None:
         raise InputError(f"{field.untraced[0].no_formula}, so it has no translation; write it as a formula")
     if field.states:
         raise InputError(f"{field!r} has its own states, which an emitted step does not carry")
+
+
+def jumps_crossed(problem: Problem) -> str:
+    """Return the sentence that emitted steps cross jumps of the field of a problem; empty if it has none."""
+    field = problem.field
+    if field is None or not may_jump(field):
+        return ""
+    return (
+        f"{field.name} has jumps or kinks (where, abs, comparisons, tables), and an emitted step does not end there, "
+        "so that the order is lost in every step that crosses one (ph.solve ends steps there); use a smooth formula "
+        "(tanh for a jump), or a small dt"
+    )
 
 
 def interface(

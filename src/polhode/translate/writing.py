@@ -9,7 +9,7 @@ from .._version import __version__
 from ..methods.citations import citation
 from ..methods.record import formatted
 from ..symbolic.latex import plain
-from .interface import Interface
+from .interface import Interface, jumps_crossed
 from .printers.base import Printer
 from .self_test import Trial
 
@@ -56,6 +56,7 @@ def _header(made: Interface, printer: Printer, trial: Trial) -> str:
         *_paragraph(f"Source: {citation(method.cite)}. {method.where}."),
         "",
         f"Field: {field}",
+        *_paragraph(f"Note: {jumps}." if (jumps := jumps_crossed(problem)) else ""),
         "",
         *_signatures(made, printer),
         "",

@@ -53,9 +53,9 @@ def torque(function: Any = None, *, frame: str = "body", plain: bool = False) ->
 
     A function that is a formula (arithmetic, ``math``, ``ph.math``) works with every method. Any other one (branches,
     loops, tables, NumPy) is compiled as it stands if numba can, with the values that it reads from outside as they are
-    when the field is first used. Otherwise it is called as plain Python, which is slow. Both work with every method
-    that needs values of the torque only. With ``plain=True`` it is called as plain Python in any case, so that it sees
-    objects that change during the run.
+    when the field is first used. Otherwise it is called as plain Python, which is slow and has fixed steps only. Both
+    work with every method that needs values of the torque only. With ``plain=True`` it is called as plain Python in any
+    case, so that it sees objects that change during the run.
 
     Examples
     --------

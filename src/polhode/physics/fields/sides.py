@@ -16,7 +16,7 @@ from .derived import DerivedField
 from .edged import EdgedField
 from .field import Field
 from .kernels import formula_kernel
-from .switches import PiecewiseField, _depends, _rebuilt, _with_moving_states
+from .switches import PiecewiseField, _depends, _rebuilt, _with_moving_states, switches_of
 from .trace import of_formula, once_for_formula
 
 LOCATED = ("lt", "le", "abs")
@@ -53,6 +53,11 @@ def has_conditions(field: Field) -> bool:
     nodes = ordered(field.graph[0])
     moving = _depends(nodes, "Rwm")
     return any(node in moving and node.op in (*LOCATED, *OTHERS) for node in nodes)
+
+
+def may_jump(field: Field) -> bool:
+    """Whether a field may have jumps or kinks, in the state or in time, at which steps should end."""
+    return has_jumps(field) or bool(switches_of(field))
 
 
 class SidedField(DerivedField):

@@ -9,8 +9,7 @@ from typing import Any
 from ...errors import InputError, ResultWarning
 from ...methods import Method
 from ...physics.fields import Field
-from ...physics.fields.sides import has_jumps
-from ...physics.fields.switches import switches_of
+from ...physics.fields.sides import may_jump
 from ...physics.fields.thermostat import written_out
 from ...physics.validate import word
 from ..noise import NOISY
@@ -106,7 +105,7 @@ def batch_stepper(
 
 def _warn_of_jumps(field: Field | None) -> None:
     """Say that steps cross jumps of a field, if it may have some."""
-    if field is None or not (has_jumps(field) or switches_of(field)):
+    if field is None or not may_jump(field):
         return
     warnings.warn(
         f"{field.name} has jumps or kinks (where, abs, comparisons, tables), and steps of ph.batch_stepper do not end "
