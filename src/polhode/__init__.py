@@ -57,6 +57,9 @@ if TYPE_CHECKING:
     from .viewer.live import view_live
     from .viewer.many import view_many
 
+taylor = methods.combinators["taylor"]
+"""The combinator, as all others; the imports above have bound the name to the folder of the same name."""
+
 _LAZY = {
     "emit": "translate.api:emit",
     "jax": "jax",

@@ -71,6 +71,10 @@ class ResultWarning(UserWarning):
     """
 
 
+class ToleranceWarning(ResultWarning):
+    """The error at the end of a run may be larger than `tol`."""
+
+
 class CacheWarning(UserWarning):
     """The cache of compiled code cannot be used; results are the same, but the start is slower."""
 

@@ -1,5 +1,7 @@
 """Names of the literature: each is the map that its paper prints, to round-off of 50 digits."""
 
+from collections.abc import Mapping
+
 import mpmath
 import pytest
 from typer.testing import CliRunner
@@ -19,6 +21,27 @@ TINY = mpmath.mpf(10) ** -44
 def fifty_digits():
     with mpmath.workdps(55):
         yield
+
+
+def test_the_registry_is_a_mapping():
+    assert isinstance(ph.methods, Mapping)
+    assert list(ph.methods) == list(ph.methods.keys()) == [method.name for method in ph.methods.values()]
+    assert list(ph.methods.items()) == [(name, ph.methods[name]) for name in ph.methods]
+    assert ph.methods.get("strang(dmv10)") is ph.methods["strang(dmv10)"]
+    assert ph.methods.get("no such method") is None
+    assert ph.methods.get("strang(3)", "imid") == "imid"
+    assert ph.methods == ph.methods
+    assert len({ph.methods}) == 1
+
+
+@pytest.mark.parametrize("family", ["lietaylor", "taylor"])
+@pytest.mark.parametrize("order", [2, 4, 6, 8, 12])
+def test_the_help_of_a_member_names_its_own_order(family, order):
+    method = ph.methods[f"{family}({order})"]
+    assert f" of order {order}" in method.summary
+    assert "(" not in method.summary
+    said = CliRunner().invoke(cli.app, ["methods", method.name], env={"COLUMNS": "200"}).output
+    assert method.summary.split(":")[0] in said
 
 
 @pytest.mark.parametrize("known", ph.methods.known, ids=lambda known: known.label)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import polhode as ph
+from polhode.physics.validate import excess
 
 pytestmark = [pytest.mark.xdist_group("errors"), pytest.mark.usefixtures("in_a_folder")]
 
@@ -293,11 +295,13 @@ INPUT: dict[str, tuple[Callable[[], Any], str]] = {
     "t_end is t0": (lambda: solve(steps=None, t_end=0), "t_end must differ from t0 = 0; got 0"),
     "t_end not whole": (
         lambda: solve(steps=None, dt=0.1, t_end=1.05),
-        "t_end - t0 = 1.05 is not a whole number of steps dt = 0.1 (10.5); the nearest t_end are 1 and 1.1",
+        "t_end - t0 = 1.05 is not a whole number of steps dt = 0.1 (10.5); the nearest t_end are 1 and 1.1; "
+        "to end at this t_end give dt = 0.09545454545",
     ),
     "t_end below dt": (
         lambda: solve(steps=None, dt=0.1, t_end=0.01),
-        "t_end - t0 = 0.01 is not a whole number of steps dt = 0.1 (0.1); the nearest t_end are 0.1 and 0.2",
+        "t_end - t0 = 0.01 is not a whole number of steps dt = 0.1 (0.1); the nearest t_end are 0.1 and 0.2; "
+        "to end at this t_end give dt = 0.01",
     ),
     "t_end missing": (lambda: solve(steps=None), "give t_end or steps: this problem has no end time"),
     "t_end and steps": (lambda: solve(t_end=1.0), "give t_end or steps, not both"),
@@ -451,6 +455,72 @@ INPUT: dict[str, tuple[Callable[[], Any], str]] = {
 @pytest.mark.parametrize("case", INPUT)
 def test_message(case: str) -> None:
     refused(*INPUT[case])
+
+
+JUST_ABOVE, JUST_BELOW = 1 + 2**-40, 1 - 2**-40
+ORBIT = ph.Orbit(mu=398600.4418, semi_major_axis=7000.0)
+
+
+def kept(**asked: Any) -> ph.Trajectory:
+    return ph.solve(ph.Problem(BODY, omega=[1, 0, 0]), "imidm", dt=0.5, **asked)
+
+
+CLOSE: dict[str, tuple[Callable[[], Any], str]] = {
+    "steps of a run": (lambda: solve(steps=None, dt=1.0, t_end=11353.9999), r"= (\S+) is .* (11353|11354); to"),
+    "steps and their number": (lambda: solve(steps=None, dt=1.0, t_end=11353.9999), r"\((\S+)\); .* and (\S+); to"),
+    "two orbits": (lambda: solve(steps=None, dt=1.0, t_end=2 * ORBIT.period), r"= (\S+) is .* are (\S+) and (\S+);"),
+    "end and start": (
+        lambda: ph.solve(problem(omega=[1, 0, 0], t0=1.0), "imidm", dt=-0.1, t_end=JUST_ABOVE),
+        r"t_end = (\S+) lies after t0 = (\S+);",
+    ),
+    "control": (lambda: control(period=0.10000001), r"period = (\S+) is .* dt = (\S+) \("),
+    "times of a run": (lambda: kept(t_end=1.0, times=[JUST_ABOVE]), r"t_end = (\S+), .* got \[(\S+)\]"),
+    "times of an ensemble": (
+        lambda: ph.ensemble([BODY] * 2, None, [[1, 0, 0]] * 2, "imidm", dt=0.5, t_end=2.0, times=[1.0000001, 2.0]),
+        r"and (\S+) lies between (\S+) and (\S+) \(",
+    ),
+    "stops": (
+        lambda: ph.solve(ph.problems.heavy_top(), tol=1e-6, t_end=1.0, stops=[JUST_ABOVE]),
+        r"t_end = (\S+); got (\S+)",
+    ),
+    "states between steps": (lambda: kept(t_end=1.0).at(JUST_ABOVE), r"and (\S+), .* got (\S+)"),
+    "states of an ensemble": (
+        lambda: ph.ensemble([BODY] * 2, None, [[1, 0, 0]] * 2, "imidm", dt=0.5, steps=2, every=1).at(JUST_ABOVE),
+        r"and (\S+), .* got (\S+)",
+    ),
+    "tangents between steps": (
+        lambda: kept(t_end=1.0, tangent=True).tangent.at([JUST_ABOVE]).matrix,
+        r"and (\S+), .* got (\S+)",
+    ),
+    "tol": (lambda: ph.solve(ph.problems.heavy_top(), tol=JUST_ABOVE, t_end=1.0), r" and (\S+) in .*; got (\S+)"),
+    "tol of an ensemble": (
+        lambda: ph.ensemble([BODY] * 2, None, [[1, 0, 0]] * 2, tol=JUST_ABOVE, t_end=1.0), r"to (\S+); got (\S+)",
+    ),
+    "measurements": (
+        lambda: ph.measurements.rates([1.0, JUST_BELOW], np.zeros((2, 3)), sigma=1.0), r"= (\S+) follows (\S+)\. ",
+    ),
+    "facets": (lambda: ph.Facets((1 + 1e-5) * np.eye(3)[:1], [1.0], np.eye(3)[:1]), r"length (\S+); got .* (\S+)$"),
+}  # fmt: skip
+
+
+def control(period: float) -> ph.Trajectory:
+    top = ph.Problem(BODY, omega=[1, 0, 0])
+    return ph.solve(top, "imidm", dt=0.1, t_end=1.0, period=period, control=lambda omega: -omega)
+
+
+@pytest.mark.parametrize("case", CLOSE)
+def test_numbers_that_differ_are_printed_with_digits_that_tell_them_apart(case: str) -> None:
+    call, numbers = CLOSE[case]
+    with pytest.raises(ph.InputError) as caught:
+        call()
+    found = re.search(numbers, str(caught.value))
+    assert found, caught.value
+    assert len(set(found.groups())) == len(found.groups()), caught.value
+
+
+def test_a_missed_tolerance_is_printed_below_the_error() -> None:
+    assert excess(1.04e-10, 1e-10) == "1.04e-10"
+    assert excess(2e-10, 1e-10) == "2e-10"
 
 
 def test_unknown_method_names_the_nearest() -> None:

@@ -46,8 +46,10 @@ def test_named_end_times_are_accepted(t0: float, dt: float, t_end: float) -> Non
     start = problem(omega=[1, 0, 0], t0=t0)
     with pytest.raises(ph.InputError, match="the nearest t_end are") as caught:
         number_of_steps(start, dt, t_end, None)
-    low, high = (float(x) for x in re.findall(r"are (\S+) and (\S+)$", str(caught.value))[0])
+    low, high, step = map(float, re.findall(r"are (\S+) and (\S+); to end at .* dt = (\S+)$", str(caught.value))[0])
     assert low < t_end < high
+    assert step <= dt
+    assert number_of_steps(start, step, t_end, None) == math.ceil((t_end - t0) / dt)
     counts = [number_of_steps(start, dt, x, None) for x in (low, high)]
     assert counts[1] == counts[0] + 1
 

@@ -79,7 +79,7 @@ def test_backwards_in_time(frame, omega, steps):
     assert (np.diff(sol.t) < 0).all()
     assert error(sol) < 1e-12
     assert error(sol.at(np.linspace(0.5, -1.5, 101))) < 1e-12
-    with pytest.raises(InputError, match=r"times must lie between -1\.5 and 0\.5"):
+    with pytest.raises(InputError, match=r"t must be times between -1\.5 and 0\.5"):
         sol.at(1.0)
 
 
@@ -150,7 +150,7 @@ def test_bad_input_is_refused_with_a_sentence():
         cone(dt=0.3)
     with pytest.raises(InputError, match="order must be a whole number from 1 to 64"):
         cone(dt=0.5, order=100)
-    with pytest.raises(InputError, match="times must lie between 0 and 2"):
+    with pytest.raises(InputError, match="t must be times between 0 and 2"):
         cone(dt=0.5).at(3.0)
     with pytest.raises(StepError, match=r"has no Taylor series at t = 0"):
         ph.kinematics(lambda t: (math.sqrt(t), 0.0, 0.0), 1.0)

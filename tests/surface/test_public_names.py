@@ -26,6 +26,18 @@ def test_dir_shows_the_public_names_and_only_those():
         assert getattr(ph, name) is not None
 
 
+def test_no_public_name_means_two_things():
+    """A folder or module of the package never hides what the name stands for, whatever is imported later."""
+    folder = Path(ph.__file__).parent
+    inner = {path.stem for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    for name in inner & set(dir(ph)) - {"jax"}:
+        module, value = importlib.import_module(f"polhode.{name}"), getattr(ph, name)
+        assert (value is module) != (name in ("methods", *ph.methods.combinators)), name
+    assert [name for name in ph.methods.combinators if getattr(ph, name) is not ph.methods.combinators[name]] == []
+    assert ph.taylor(8).name == "taylor(8)"
+    assert importlib.import_module("polhode.taylor.graph").substituted
+
+
 MODULES = [name for name in ph.__all__ if isinstance(getattr(ph, name), types.ModuleType)] + ["extend", "problem_file"]
 
 

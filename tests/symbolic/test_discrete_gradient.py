@@ -170,7 +170,7 @@ def test_near_rest(omega, dt):
     assert max(abs(x) for x in m) > 0.1 * dt
 
 
-@pytest.mark.filterwarnings("ignore:rough has conditions on the state")
+@pytest.mark.filterwarnings("ignore::polhode.errors.ResultWarning")
 @pytest.mark.slow
 def test_all_ways_to_run_agree():
     """Six steps, compiled, in lanes and in 20 digits: apart by round-off."""
@@ -204,7 +204,7 @@ def test_gradients_of_a_run():
         assert jax.grad(lambda a: run(params={"a": a})[1][1])(0.7) == pytest.approx(slope, rel=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore:rough has conditions on the state")
+@pytest.mark.filterwarnings("ignore::polhode.errors.ResultWarning")
 @pytest.mark.usefixtures("plain_first")
 def test_the_stepper_tells_potentials_apart():
     """Two potentials with one stepper: each with its own mean torque."""

@@ -21,7 +21,7 @@ from ..errors import InputError, StepError
 from ..kernels.so3 import exp, mul, nearly_unit, norm, scale, sub, unit
 from ..physics.fields.decorators import check_frame
 from ..physics.problem import _attitude
-from ..physics.validate import finite_number, whole_number
+from ..physics.validate import check_between, finite_number, whole_number
 from ..results import observables
 from ..run.step_count import Interval, end_time, number_of_steps, signed_step
 from ..taylor.graph import plan
@@ -97,9 +97,7 @@ class Attitude:
     def at(self, t: Any) -> Attitude:
         """Return the attitudes at any times between the first and the last, as accurate as the steps."""
         times = np.atleast_1d(np.array(t, dtype=float))
-        low, high = sorted((float(self.t[0]), float(self.t[-1])))
-        if times.ndim != 1 or not ((times >= low) & (times <= high)).all():
-            raise InputError(f"times must lie between {low:g} and {high:g}; got {t!r}")
+        check_between(self.t[0], self.t[-1], times, t)
         first = self.pieces[0].t
         away = [abs(piece.t - first) for piece in self.pieces]
         pieces = [self.pieces[i] for i in np.searchsorted(away, abs(times - first), side="right") - 1]

@@ -23,7 +23,7 @@ from ..errors import InputError
 from ..kernels.so3 import cross, exp, mul, nearly_unit, rotate, scale, sub
 from ..numbers.arrays import components
 from ..physics.problem import _attitude
-from ..physics.validate import real_array, vector, whole_number
+from ..physics.validate import check_between, real_array, vector, whole_number
 from .kinematics import Attitude, Vector
 from .magnus import VECTORS, exponent, summed
 
@@ -61,8 +61,7 @@ class Strapdown(Attitude):
         """Return attitudes and velocities at any times between the first and the last."""
         knots, known, velocities = self.knots
         times = np.atleast_1d(real_array(t, "times must be numbers"))
-        if times.ndim != 1 or not ((times >= knots[0]) & (times <= knots[-1])).all():
-            raise InputError(f"times must lie between {knots[0]:g} and {knots[-1]:g}; got {t!r}")
+        check_between(knots[0], knots[-1], times, t)
         n = np.clip(np.searchsorted(knots, times, side="right") - 1, 0, len(knots) - 2)
         x = (times - knots[n]) / (knots[n + 1] - knots[n])
         turns, gains = self.series

@@ -8,7 +8,7 @@ import inspect
 import re
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from .._memo import Memo
@@ -37,8 +37,14 @@ BOOKS: list[Methods] = []
 """All books of methods, one for each kind of space."""
 
 
-class Methods:
-    """The registry of methods: ``ph.methods["imidm"]``, ``ph.methods["mkrk(rk4)"]``; iteration gives the names."""
+class Methods(Mapping[str, Method]):
+    """The registry of methods: ``ph.methods["imidm"]``, ``ph.methods["mkrk(rk4)"]``; a mapping from names.
+
+    Iteration, `keys`, `values` and `items` give the registered methods, in order of registration. Look-up also takes
+    aliases and expressions, and `get` returns None for what is neither.
+    """
+
+    __eq__, __hash__ = object.__eq__, object.__hash__  # a registry is equal to itself only, whatever it holds
 
     def __init__(self) -> None:
         self._methods: dict[str, Method] = {}
@@ -147,9 +153,12 @@ class Methods:
     def __contains__(self, label: object) -> bool:
         return isinstance(label, str) and (_key(label) in self._labels or _key(label) in self._expressions)
 
-    def values(self) -> list[Method]:
-        """All registered methods, in order of registration."""
-        return list(self._methods.values())
+    def get(self, label: Any, default: Any = None) -> Any:
+        """Return the method of a name, alias or expression; the default if there is none."""
+        try:
+            return self[label]
+        except InputError:
+            return default
 
     def taking(self, kind: str) -> list[Method]:
         """Return the methods that take a field of this kind."""

@@ -23,7 +23,7 @@ from .inertia_tensor import (
     tidied,
 )
 from .shapes import SOLIDS, Shape
-from .validate import attitude_quaternion, positive, real_array, vector
+from .validate import apart, attitude_quaternion, positive, real_array, vector
 
 
 class Body:
@@ -325,7 +325,8 @@ class Body:
         m1, m2 = self._matter(), sign * other._matter()
         mass = m1 + m2
         if mass <= TOLERANCE * m1:
-            raise InputError(f"nothing is left: a mass of {-m2:g} is removed from a body of mass {m1:g}")
+            removed, whole = apart(-m2, m1)
+            raise InputError(f"nothing is left: a mass of {removed} is removed from a body of mass {whole}")
         centre = (m1 * self.centre + m2 * other.centre) / mass
         tensor = self.central + sign * other.central
         tensor = tensor + parallel(m1 * m2 / mass, other.centre - self.centre)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError
-from .validate import finite_number, positive, real_array, vector, whole_number
+from .validate import apart, finite_number, positive, real_array, vector, whole_number
 
 MOST_ANGLES = 10_000
 """Largest number of angles of a mean torque, which takes a time of its square."""
@@ -64,7 +64,8 @@ class Facets:
             raise InputError(f"areas must be positive and finite; got {areas.min()!r}", "areas")
         lengths = np.linalg.norm(normals, axis=1)
         if np.abs(lengths - 1).max() > UNIT:
-            raise InputError(f"normals must have length 1; got one of length {lengths[np.abs(lengths - 1).argmax()]:g}")
+            worst = float(lengths[np.abs(lengths - 1).argmax()])
+            raise InputError(f"normals must have length 1; got one of length {apart(worst, 1.0)[0]}")
         for name, value in (("normals", normals / lengths[:, None]), ("areas", areas), ("centres", centres)):
             object.__setattr__(self, name, value)
 

@@ -139,6 +139,32 @@ def check_times(t0: float, dt: float, steps: int, step: str = "dt") -> None:
         )
 
 
+def apart(*values: float) -> list[str]:
+    """Return numbers as text, with six digits or as many more as tell those apart that differ."""
+    for digits in range(6, 17):
+        texts = [f"{x:.{digits}g}" for x in values]
+        if len(set(texts)) == len(set(values)):
+            return texts
+    return list(map(repr, values))
+
+
+def excess(value: float, limit: float) -> str:
+    """Return a number above a limit as text, with the fewest digits that are above it too."""
+    texts = (f"{value:.{digits}g}" for digits in range(1, 17))
+    return next((text for text in texts if float(text) > limit), repr(value))
+
+
+def check_between(first: float, last: float, times: np.ndarray, given: Any) -> None:
+    """Refuse times outside a run from `first` to `last`, in either direction; `given` is what the user wrote."""
+    low, high = sorted((float(first), float(last)))
+    if times.ndim == 1 and (np.isfinite(times) & (times >= low) & (times <= high)).all():
+        return
+    outside = [*times[times < low][:1].tolist(), *times[times > high][:1].tolist()] if times.ndim == 1 else []
+    first_text, last_text, *wrong = apart(low, high, *outside)
+    got = " and ".join(wrong) or repr(given)
+    raise InputError(f"t must be times between {first_text} and {last_text}, in one dimension; got {got}")
+
+
 MODERATE = 1e60
 """Times beyond this, or below its inverse, imply angular velocities whose fourth powers overflow or underflow."""
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..physics.problem import Problem
-from ..physics.validate import real_array, several
+from ..physics.validate import check_between, real_array, several
 from .trajectory import INERTIA, STATES, Info, Trajectory
 
 if TYPE_CHECKING:
@@ -122,9 +122,7 @@ def _common_times(t: np.ndarray) -> tuple[float, float]:
 def at(many: Ensemble, t: Any) -> Ensemble:
     """States of all bodies at any times, each from the dense output of its body."""
     times = np.atleast_1d(real_array(t, "t must be a time or an array of times"))
-    start, end = _common_times(many.t)
-    if times.ndim != 1 or not (np.isfinite(times) & (times >= start) & (times <= end)).all():
-        raise InputError(f"t must be times between {start:g} and {end:g}, in one dimension; got {t!r}")
+    check_between(*_common_times(many.t), times, t)
     q = np.full((len(times), len(many), 4), np.nan)
     m = np.full((len(times), len(many), 3), np.nan)
     states = {name: np.full((len(times), *x.shape[1:]), np.nan) for name, x in many.states.items()}

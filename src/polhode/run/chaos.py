@@ -157,7 +157,7 @@ def chaos(
     chaos_words.check(problem, "ph.chaos")
     end = problem.t_end if t_end is None else finite_number("t_end", t_end)
     if end is None or end <= problem.t0:
-        raise InputError(f"t_end must be a time after t0 = {problem.t0:g}; got {end!r}", "t_end")
+        raise InputError(f"t_end must be a time after t0 = {problem.t0!r}; got {end!r}", "t_end")
     if step_tol is None and tol is None:
         step_tol = STEP_TOL
     nu = chaos_words.frequency(problem, end) if frequency is None else positive("frequency", frequency)

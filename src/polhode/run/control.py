@@ -37,12 +37,12 @@ from ..physics.fields.parameters import leaves_of
 from ..physics.fields.states import places
 from ..physics.fields.sums import SumField, SumTemplate, total
 from ..physics.problem import Problem
-from ..physics.validate import MOST_STEPS, positive
+from ..physics.validate import MOST_STEPS, apart, positive
 from ..results.samples import Sampling
 from ..results.store import checkpoint
 from ..symbolic.tracing import UntraceableError
 from .integrator import step_kernel, structure, torque_kernel
-from .step_count import is_whole
+from .step_count import is_whole, step_to
 
 # --- what the user asks for -------------------------------------------------------------------------
 
@@ -56,7 +56,7 @@ def read(control: Any, period: Any) -> tuple[Controller, float]:
         raise InputError("give period, the time between two samples of the controller", "period")
     if period is not None and found.period is not None and period != found.period:
         raise InputError(
-            f"the controller has the period {found.period:g}, and period = {period!r} is given too; give one", "period"
+            f"the controller has the period {found.period!r}, and period = {period!r} is given too; give one", "period"
         )
     return found, positive(PERIOD, found.period if period is None else period)
 
@@ -139,9 +139,11 @@ def check_period(period: float, dt: float) -> int:
         )  # fmt: skip
     if not is_whole(ratio):
         fewer = max(1, int(ratio))
+        whole, *_ = apart(ratio, fewer, fewer + 1)
+        longer, step, *_ = apart(period, dt, period / (fewer + 1), period / fewer)
         raise InputError(
-            f"period = {period:g} is not a whole number of steps dt = {dt:g} ({ratio:.6g}); the nearest dt are "
-            f"{period / (fewer + 1):.12g} and {period / fewer:.12g}", "dt",
+            f"period = {longer} is not a whole number of steps dt = {step} ({whole}); the nearest dt are "
+            f"{step_to(period, fewer + 1)} and {step_to(period, fewer)}", "dt",
         )  # fmt: skip
     return round(ratio)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..compile.clock import Stopwatch
-from ..errors import InputError, ResultWarning, StepError
+from ..errors import InputError, StepError, ToleranceWarning
 from ..kernels.loops import adaptive_stepping
 from ..kernels.sampled import broken_adaptively, held_adaptively, sampling_adaptively
 from ..methods.adaptive.controller import controlled_step_from_estimate, exact
@@ -24,7 +24,7 @@ from ..physics.fields.kernels import formula_kernel
 from ..physics.fields.switches import between, edges
 from ..physics.observers.event import Event
 from ..physics.problem import Problem
-from ..physics.validate import MOST_STEPS
+from ..physics.validate import MOST_STEPS, excess
 from ..results import convert
 from ..results.trajectory import Trajectory, info_of
 from . import located
@@ -144,8 +144,8 @@ def solve_to(
         raise StepError(f"{verner87.name} failed at t = {t:g}: {why}", sol, many)
     if error is not None and error > wish.tol:
         warnings.warn(
-            f"the error at the end is about {error:.1g}, more than tol={wish.tol:g}: round-off and the spread of the "
-            "motion do not allow it; give a larger tol", ResultWarning, stacklevel=4,
+            f"the error at the end is about {excess(error, wish.tol)}, more than tol={wish.tol:g}: round-off and the "
+            "spread of the motion do not allow it; give a larger tol", ToleranceWarning, stacklevel=4,
         )  # fmt: skip
     return sol
 

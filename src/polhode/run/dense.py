@@ -15,7 +15,7 @@ from ..numbers.precision import guarded, in_digits
 from ..physics.fields.varying_inertia import VaryingField
 from ..physics.problem import Problem
 from ..physics.units import BACKWARD, NO_UNITS, ScaledRun, rescaled, units_of_steps
-from ..physics.validate import real_array
+from ..physics.validate import check_between, real_array
 from ..results import convert, observables
 from ..results.trajectory import INERTIA, PRIMARY, STATES, Trajectory
 from . import adaptive
@@ -74,9 +74,7 @@ class Dense:
     def __call__(self, t: Any) -> dict[str, np.ndarray]:
         """Return times, attitudes, momenta and energies."""
         times = np.atleast_1d(real_array(t, "t must be a time or an array of times"))
-        first, last = sorted((float(self.path.times[0]), float(self.path.times[-1])))
-        if times.ndim != 1 or not (np.isfinite(times) & (times >= first) & (times <= last)).all():
-            raise InputError(f"t must be times between {first:g} and {last:g}, in one dimension; got {t!r}")
+        check_between(self.path.times[0], self.path.times[-1], times, t)
         with guarded(self.digits):
             exact = times if self.digits is None else in_digits(t)
             rows = self.run.state_at(exact, self.path.times, self.path.rows)

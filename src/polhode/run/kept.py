@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import InputError
 from ..kernels.loops import NEAR
 from ..numbers.precision import guarded, in_digits
-from ..physics.validate import positive, real_array, whole_number
+from ..physics.validate import apart, positive, real_array, whole_number
 from ..results.trajectory import Trajectory, selected
 
 SHOWN = 0.25
@@ -71,8 +71,9 @@ class Kept:
             return
         away = (self.times - t0) * math.copysign(1.0, end - t0)
         if away[0] < 0 or away[-1] > abs(end - t0) + round_off(t0, end) or (np.diff(away) <= 0).any():
+            start, stop, *_ = apart(t0, end, float(self.times[0]), float(self.times[-1]))
             raise InputError(
-                f"times must lie between t0 = {t0:g} and t_end = {end:g}, each after the one before in the direction "
+                f"times must lie between t0 = {start} and t_end = {stop}, each after the one before in the direction "
                 f"of the run; got {_shortened(self.times)}", "times",
             )  # fmt: skip
 
@@ -157,4 +158,4 @@ def _checked(times: Any) -> np.ndarray:
 
 
 def _shortened(values: np.ndarray) -> str:
-    return np.array2string(values, threshold=6, edgeitems=3, precision=4)
+    return np.array2string(values, threshold=6, edgeitems=3, floatmode="unique")

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
 from ..methods import Method, methods
 from ..physics.problem import Problem
-from ..physics.validate import real_array
+from ..physics.validate import check_between, real_array
 from ..results.store import trajectory_store
 from ..results.trajectory import PRIMARY, Trajectory
 from .dense import dense_of
@@ -66,9 +65,7 @@ class LoadedDense:
             if _has_every_step(sol, method):
                 return dense_of(problem, method.base or method, sol)(t)
         times = np.atleast_1d(real_array(t, "t must be a time or an array of times"))
-        first, last = sorted((float(sol.t[0]), float(sol.t[-1])))
-        if times.ndim != 1 or not (np.isfinite(times) & (times >= first) & (times <= last)).all():
-            raise InputError(f"t must be times between {first:g} and {last:g}, in one dimension; got {t!r}")
+        check_between(sol.t[0], sol.t[-1], times, t)
         found = [self._state(problem, time) for time in times.tolist()]
         return {name: np.concatenate([one[name] for one in found]) for name in PRIMARY}
 

@@ -32,7 +32,7 @@ from ..physics.fields.kernels import formula_kernel
 from ..physics.fields.switches import PiecewiseField, between, edges
 from ..physics.problem import Problem
 from ..physics.units import Units
-from ..physics.validate import positive, real_array
+from ..physics.validate import apart, positive, real_array
 from ..symbolic.expression import Expr, ordered, symbol
 
 PARTS = 64
@@ -334,7 +334,8 @@ class Bounds:
         first, last = sorted((t0, end))
         outside = times[(times < first) | (times > last)]
         if len(outside):
-            raise InputError(f"stops must lie between t0 = {t0:g} and t_end = {end:g}; got {outside[0]:g}")
+            start, stop, wrong = apart(t0, end, float(outside[0]))
+            raise InputError(f"stops must lie between t0 = {start} and t_end = {stop}; got {wrong}")
         return cls(tuple(x for x in np.unique(times).tolist() if first < x < last), longest)
 
     @staticmethod

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from ..errors import InputError
 from ..methods import Method
-from ..physics.validate import MOST_STEPS, check_times, finite_number, whole_number
+from ..physics.validate import MOST_STEPS, apart, check_times, finite_number, whole_number
 
 
 class Timed(Protocol):
@@ -47,10 +48,13 @@ def number_of_steps(problem: Timed, dt: float, t_end: float | None, steps: int |
             f"counted; choose a larger {step}"
         )
     if not is_whole(exact):
-        low = max(1, math.floor(exact))
+        low, span = max(1, math.floor(exact)), end - problem.t0
+        count = max(1, math.ceil(exact))
+        length, each, *_ = apart(span, dt, low * dt, (low + 1) * dt, span / count)
         raise InputError(
-            f"t_end - t0 = {end - problem.t0:g} is not a whole number of steps {step} = {dt:g} ({exact:.6g}); "
-            f"the nearest t_end are {_end_time(problem.t0, dt, low)} and {_end_time(problem.t0, dt, low + 1)}"
+            f"t_end - t0 = {length} is not a whole number of steps {step} = {each} ({apart(exact, low, low + 1)[0]}); "
+            f"the nearest t_end are {_end_time(problem.t0, dt, low)} and {_end_time(problem.t0, dt, low + 1)}; "
+            f"to end at this t_end give {step} = {step_to(span, count)}"
         )
     check_times(problem.t0, dt, round(exact), step)
     return round(exact)
@@ -71,7 +75,8 @@ def end_time(problem: Timed, t_end: float | None, backward: bool = False) -> flo
     if end is None:
         raise InputError("give t_end or steps: this problem has no end time")
     if end == problem.t0 or (end < problem.t0 and not backward):
-        raise InputError(f"t_end must {'differ from' if backward else 'lie after'} t0 = {problem.t0:g}; got {end:g}")
+        first, last = apart(problem.t0, end)
+        raise InputError(f"t_end must {'differ from' if backward else 'lie after'} t0 = {first}; got {last}")
     return end
 
 
@@ -84,8 +89,9 @@ def signed_step(problem: Timed, dt: float, t_end: float | None, steps: int | Non
         return dt
     end = end_time(problem, t_end, backward=True)
     if dt < 0 and end > problem.t0:
+        first, last = apart(problem.t0, end)
         raise InputError(
-            f"dt = {dt:g} goes backwards in time, and t_end = {end:g} lies after t0 = {problem.t0:g}; give dt > 0, or "
+            f"dt = {dt:g} goes backwards in time, and t_end = {last} lies after t0 = {first}; give dt > 0, or "
             "a t_end before t0", "dt",
         )  # fmt: skip
     return math.copysign(dt, end - problem.t0)
@@ -94,13 +100,20 @@ def signed_step(problem: Timed, dt: float, t_end: float | None, steps: int | Non
 def step_numbers(t0: float, dt: float, times: np.ndarray) -> np.ndarray:
     """Return the numbers of the steps at whose ends these times lie; refuse a time between two steps."""
     exact = (times - t0) / dt
-    between = [t for t, n in zip(times.tolist(), exact.tolist(), strict=True) if not is_whole(n)]
+    between = [(t, n) for t, n in zip(times.tolist(), exact.tolist(), strict=True) if not is_whole(n)]
     if between:
+        t, n = between[0]
+        time, low, high, each = apart(t, t0 + math.floor(n) * dt, t0 + math.ceil(n) * dt, dt)
         raise InputError(
-            f"times must be ends of steps, t0 + n dt, and {between[0]:g} lies between two of them (dt = {dt:g}); give "
+            f"times must be ends of steps, t0 + n dt, and {time} lies between {low} and {high} (dt = {each}); give "
             "other times or another dt, or tol instead of a method and dt: adaptive steps end at all times", "times",
         )  # fmt: skip
     return np.round(exact).astype(np.int64)
+
+
+def step_to(span: float, count: int) -> str:
+    """Format the step of which `count` lead over a span with the fewest digits that still give `count` steps."""
+    return _shortest(span / count, lambda dt: span / dt, count)
 
 
 def _about(time: float, dt: float) -> int:
@@ -115,9 +128,14 @@ def is_whole(steps: float) -> bool:
 
 def _end_time(t0: float, dt: float, count: int) -> str:
     """Format the end time of `count` steps with the fewest digits that still give `count` steps."""
+    return _shortest(t0 + count * dt, lambda end: (end - t0) / dt, count)
+
+
+def _shortest(value: float, steps_of: Callable[[float], float], count: int) -> str:
+    """Format a number with the fewest digits, six or more, for which `steps_of` still gives `count` steps."""
     for digits in range(6, 17):
-        text = f"{t0 + count * dt:.{digits}g}"
-        steps = (float(text) - t0) / dt
+        text = f"{value:.{digits}g}"
+        steps = steps_of(float(text))
         if round(steps) == count and is_whole(steps):
             return text
-    return repr(t0 + count * dt)
+    return repr(value)

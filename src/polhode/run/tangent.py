@@ -26,7 +26,7 @@ from ..methods.families.jacobi import jacobi
 from ..physics.fields.sides import conditions_of, has_conditions
 from ..physics.problem import Problem
 from ..physics.units import ScaledRun, units_of
-from ..physics.validate import real_array
+from ..physics.validate import check_between, real_array
 from ..results.derivatives import STATE, Derivatives, by_blocks, symplectic_defect
 from ..results.observables import matrices
 from ..results.trajectory import Trajectory
@@ -312,8 +312,7 @@ class Tangent(Derivatives):
     def _places(self) -> tuple[np.ndarray, np.ndarray]:
         """The stored state before each time, and whether the time is between two states."""
         t, sign = self._path_t, np.sign(self._path_t[-1] - self._path_t[0]) or 1.0
-        if not ((sign * (self.t - t[0]) >= 0) & (sign * (t[-1] - self.t) >= 0)).all():
-            raise InputError(f"t must be times between {t[0]:g} and {t[-1]:g}")
+        check_between(t[0], t[-1], self.t, self.t)
         first = np.clip(np.searchsorted(sign * t, sign * self.t, side="right") - 1, 0, len(t) - 1)
         between_two = t[first] != self.t
         if between_two.any() and self._every > 1:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..compile.clock import Stopwatch
-from ..errors import InputError, ResultWarning, StepError
+from ..errors import InputError, StepError, ToleranceWarning
 from ..kernels.so3 import norm
 from ..methods import Method
 from ..methods.families.jacobi import jacobi
@@ -21,6 +21,7 @@ from ..physics.fields.switches import PiecewiseField
 from ..physics.observers.event import Event
 from ..physics.problem import Problem
 from ..physics.units import BACKWARD, NO_UNITS, ScaledRun, Units, rescaled, units_of
+from ..physics.validate import apart, excess
 from ..results.progress import Progress
 from ..results.trajectory import Info, Trajectory, info_of
 from . import adaptive, located, precise_steps, step_control, with_states
@@ -347,7 +348,8 @@ def _limit(error: float, wish: Wish) -> str:
         return ""
     if math.isinf(error):
         return "; its error is not known, as runs with other tolerances fail"
-    return f"; round-off and the spread of the motion do not allow {wish.tol:g}, the error is about {error:.1g}"
+    about = excess(error, wish.tol)
+    return f"; round-off and the spread of the motion do not allow {wish.tol:g}, the error is about {about}"
 
 
 def _missed(error: float, wish: Wish) -> str:
@@ -356,8 +358,8 @@ def _missed(error: float, wish: Wish) -> str:
         return f"the error at the end is not known, as runs with other tolerances fail; tol={wish.tol:g} may be missed"
     more = "digits" if wish.digits is None else "more digits"
     return (
-        f"the error at the end is about {error:.1g}, more than tol={wish.tol:g}: round-off and the spread of the "
-        f"motion do not allow it; give a larger tol, or {more}"
+        f"the error at the end is about {excess(error, wish.tol)}, more than tol={wish.tol:g}: round-off and the "
+        f"spread of the motion do not allow it; give a larger tol, or {more}"
     )
 
 
@@ -400,7 +402,7 @@ def solve_to(
         many = f"the {len(path.times)} states before it are in .partial"
         raise StepError(_explained(path, solution.method), sol, many)
     if not wish.of_steps and solution.error is not None and solution.error > wish.tol:
-        warnings.warn(_missed(solution.error, wish), ResultWarning, stacklevel=3)
+        warnings.warn(_missed(solution.error, wish), ToleranceWarning, stacklevel=3)
     return sol
 
 
@@ -420,7 +422,8 @@ def check_tolerance(wish: Wish) -> None:
         digits = math.ceil(-math.log10(wish.tol)) + 5
         more = f"; for {wish.tol:g} give digits={digits} (--digits {digits})"
     where = "in double precision" if wish.digits is None else f"with digits={wish.digits}"
-    raise InputError(f"{wish.name} must lie between {smallest:g} and {LARGEST:g} {where}; got {wish.tol:g}{more}")
+    low, high, got = apart(smallest, LARGEST, wish.tol)
+    raise InputError(f"{wish.name} must lie between {low} and {high} {where}; got {got}{more}")
 
 
 def describing(

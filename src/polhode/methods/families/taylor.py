@@ -8,6 +8,7 @@ A. Jorba and M. Zou, Exp. Math. 14 (2005) 99-117.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ...errors import InputError
@@ -61,6 +62,11 @@ def _order(name: str, order: int | str) -> int:
     return k
 
 
+def _doc_of(family: Any, order: int) -> str:
+    """Return the documentation of the member of a family with this order."""
+    return re.sub(r" of one order, ``\w+\(\d+\)``", f" of order {order}", family.__doc__)
+
+
 SERIES: dict[str, Any] = {
     "symmetric": False, "symplectic": False, "poisson": False, "implicit": False, "solves": 0, "torque_evals": 1,
     "torque_at": ("start",), "needs": "velocity",
@@ -95,7 +101,7 @@ def lietaylor(order: int | str, register: bool = False) -> Method:
         _build, name=name, asks=MotionSeries(k, ROTATION), order=k, order_free=k,
         conserves=("spatial_momentum", "momentum_norm"), cite="buss2011",
         where="Z(h) to any order, by the recursion with Bernoulli numbers",
-        doc=lietaylor.__doc__, register=register, **SERIES,
+        doc=_doc_of(lietaylor, k), register=register, **SERIES,
     )  # fmt: skip
 
 
@@ -119,7 +125,7 @@ def taylor(order: int | str, register: bool = False) -> Method:
         return methods[name]
     return declare(
         lambda number: _plain_step, name=name, asks=MotionSeries(k, STATE), order=k, order_free=k, conserves=(),
-        cite="jorba2005", where="section 2, the series by automatic differentiation", doc=taylor.__doc__,
+        cite="jorba2005", where="section 2, the series by automatic differentiation", doc=_doc_of(taylor, k),
         register=register, **SERIES,
     )  # fmt: skip
 

@@ -67,7 +67,8 @@ def radiation_pressure(
             raise InputError("distance goes with orbit; give orbit, or remove distance", "distance")
         return _light_from(P, _unit("sun", sun), **data)
     path = path_of(orbit)
-    return _light_on(path.formula, tuple(path.values))(P, positive("distance", distance), **data, **path.values)
+    why = "with orbit, the pressure falls with the distance from the Sun: also give distance, at which it is pressure"
+    return _light_on(path.formula, tuple(path.values))(P, _positive("distance", distance, why), **data, **path.values)
 
 
 @torque
@@ -131,6 +132,7 @@ def facet_drag(
     facets : `ph.Facets`, or a table with normals, areas and centres, or with box = [a, b, c]
     density : of the air; with an orbit, at the distance `radius` from the centre
     velocity : v of the body with respect to the air, a vector in space
+    orbit, radius, scale_height : instead, the orbit of the body, and the fall of the density; all three together
     coefficient : C, the drag coefficient, 2 for molecules that are absorbed
     """
     columns = _columns(facets_of(facets))
@@ -141,7 +143,11 @@ def facet_drag(
             raise InputError("radius and scale_height go with orbit; give orbit, or remove them", "radius")
         return _drag_at(half, vector("velocity", velocity), **columns)
     path = path_of(orbit)
-    known = positive("radius", radius), positive("scale_height", scale_height)
+    why = "with orbit, the density falls with height: also give"
+    known = (
+        _positive("radius", radius, f"{why} radius, the distance from the centre at which it is density"),
+        _positive("scale_height", scale_height, f"{why} scale_height, over which it falls by the factor e"),
+    )
     return _drag_on(path.formula, tuple(path.values))(half, *known, **columns, **path.values)
 
 
@@ -182,6 +188,13 @@ def _columns(facets: Any) -> dict[str, Rows]:
 def _check_choice(name: str, value: Any, orbit: Any) -> None:
     if (value is None) == (orbit is None):
         raise InputError(f"give {name} or orbit; got {'neither' if orbit is None else 'both'}", name)
+
+
+def _positive(name: str, value: Any, missing: str) -> float:
+    """Check an argument that an orbit needs; `missing` is the message if it is not given."""
+    if value is None:
+        raise InputError(missing, name)
+    return positive(name, value)
 
 
 def _unit(name: str, value: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...compile.clock import Stopwatch
-from ...errors import ResultWarning, SpeedWarning, StepError
+from ...errors import ResultWarning, SpeedWarning, StepError, ToleranceWarning
 from ...physics.control.controller import control_in
 from ...physics.fields import Field
 from ...physics.fields.variation import PREFIX, SIZE, STATE, VariationField
@@ -63,7 +63,7 @@ def run(task: Task) -> Ensemble:
     watch, batch = Stopwatch(), task.batch
     if batch.number > one_by_one.MANY and (reason := _reason(task)):
         warnings.warn(f"{reason}, so that the {batch.number} bodies are run one by one", SpeedWarning, stacklevel=5)
-    with one_by_one.retold(batch.number, but="the error at the end is about"):
+    with one_by_one.retold(batch.number, but=ToleranceWarning):
         problems = (_without_variation(task.problem(i)) for i in range(batch.number))
         motions = [_motion(task, *control.separated(problem)) for problem in problems]
     assert task.stops is not None

@@ -18,7 +18,7 @@ from ...physics.fields import Field, FieldTemplate
 from ...physics.fields.switches import switches_of
 from ...physics.observers.statistics import watch
 from ...physics.problem import Problem, finite_number
-from ...physics.validate import check_times, check_unit_of_time, flag, positive, whole_number
+from ...physics.validate import apart, check_times, check_unit_of_time, flag, positive, whole_number
 from ...results.ensemble import Ensemble
 from ...results.store import checkpoint
 from .. import control as sampled_control
@@ -353,7 +353,8 @@ def to_tolerance(
     name, given = ("tol", tol) if step_tol is None else ("step_tol", step_tol)
     given, t_end = finite_number(name, given), finite_number("t_end", t_end)
     if not SMALLEST <= given <= LARGEST:
-        raise InputError(f"{name} must be from {SMALLEST:g} to {LARGEST:g}; got {given:g}")
+        least, most, got = apart(SMALLEST, LARGEST, given)
+        raise InputError(f"{name} must be from {least} to {most}; got {got}")
     t_end = end_time(inputs, t_end, backward=True)
     check_unit_of_time("t_end - t0", abs(t_end - t0), abs(t_end - t0))
     check_device(device)

@@ -126,16 +126,16 @@ def _write(sol: Trajectory, arrays: list[np.ndarray], failed: int, every: int) -
 
 
 @contextlib.contextmanager
-def retold(number: int, but: str = "-") -> Iterator[None]:
+def retold(number: int, but: type[Warning] | tuple[()] = ()) -> Iterator[None]:
     """Pass on the warnings of runs of bodies: each kind once, results with the number of bodies.
 
-    Results of which another message tells begin with `but`.
+    Another message tells of those of the class `but`.
     """
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         yield
+    told = [one for one in told if not issubclass(one.category, but)]
     results = [str(one.message) for one in told if issubclass(one.category, ResultWarning)]
-    results = [text for text in results if not text.startswith(but)]
     if results:
         warnings.warn(f"of {number} bodies, {len(results)} have this: {results[0]}", ResultWarning, stacklevel=8)
     for one in told:

@@ -16,6 +16,7 @@ from ...physics.fields import Field
 from ...physics.fields.sides import has_jumps
 from ...physics.fields.sums import SumField
 from ...physics.problem import Problem
+from ...physics.validate import excess
 from .. import control
 from ..cut_steps import can_cut, crossed_edges, crossing
 from ..failures import unsolved
@@ -52,8 +53,8 @@ def shortcomings(task: Task, many: Ensemble, tol: float | None = None) -> Iterat
         worst = float(many.error_estimate[off].max())
         yield (
             f"the error at the end may be above tol = {tol:g} for {_count_of(off.size, len(many))}, because "
-            f"round-off or chaos makes the tolerance unreachable: {_named(off)}; the largest estimate is {worst:.2g}, "
-            f"and `error_estimate` has all of them"
+            f"round-off or chaos makes the tolerance unreachable: {_named(off)}; the largest estimate is "
+            f"{excess(worst, tol)}, and `error_estimate` has all of them"
         )
 
 

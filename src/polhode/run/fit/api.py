@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import InputError, ResultWarning
 from ...kernels.so3 import conj, mul
 from ...physics.problem import Problem
-from ...physics.validate import by_name, positive, several, whole_number
+from ...physics.validate import apart, by_name, positive, several, whole_number
 from ..solve import solve
 from ..tangent import check_smooth
 from .arcs import GAPS, Model
@@ -122,7 +122,8 @@ def fit(
         raise InputError(f"{expected}; got {data!r}", "data")
     early = min(float(one.t[0]) for one in measured)
     if early < problem.t0:
-        raise InputError(f"measurements must not be before the initial state at t0 = {problem.t0:g}; got t = {early:g}")
+        start, first = apart(problem.t0, early)
+        raise InputError(f"measurements must not be before the initial state at t0 = {start}; got t = {first}")
     numbers = free_numbers(problem, free, measured)
     if loss not in LOSSES:
         raise InputError(f"loss must be one of {', '.join(LOSSES)}; got {loss!r}", "loss")

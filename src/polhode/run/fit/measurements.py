@@ -17,7 +17,7 @@ from ...kernels.so3 import conj, mul
 from ...numbers.dual import Dual
 from ...physics.observers.observable import Observable
 from ...physics.problem import Problem
-from ...physics.validate import real_array
+from ...physics.validate import apart, real_array
 from ...results.trajectory import Trajectory
 
 __all__ = ["attitudes", "directions", "rates", "values"]
@@ -79,7 +79,8 @@ def attitudes(t: Any, quaternion: Any, *, sigma: Any) -> Measurement:
     length = np.linalg.norm(q, axis=1)
     wrong = np.flatnonzero(abs(length - 1) > 1e-6)
     if len(wrong):
-        raise InputError(f"quaternion must be unit quaternions; row {wrong[0]} has the length {length[wrong[0]]:g}")
+        first = apart(float(length[wrong[0]]), 1.0)[0]
+        raise InputError(f"quaternion must be unit quaternions; row {wrong[0]} has the length {first}")
     q = q / length[:, None]
 
     def model(one: Measurement, problem: Problem, sol: Trajectory) -> Residuals:
@@ -241,7 +242,8 @@ def _times(t: Any) -> np.ndarray:
     wrong = np.flatnonzero(np.diff(times) <= 0)
     if len(wrong):
         i = int(wrong[0]) + 1
-        raise InputError(f"t must ascend; t[{i}] = {times[i]:g} follows {times[i - 1]:g}. Sort the measurements", "t")
+        later, earlier = apart(*times[[i, i - 1]].tolist())
+        raise InputError(f"t must ascend; t[{i}] = {later} follows {earlier}. Sort the measurements", "t")
     return times
 
 
