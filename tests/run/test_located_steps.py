@@ -142,6 +142,21 @@ def test_steps_that_cross_jumps_are_told(method, more, instead):
     ph.solve(problem, method, dt=0.1, steps=3, **more)  # before the first change
 
 
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"step_tol": 1e-5, "digits": 20}, {"method": "mkrk(dormand_prince)", "step_tol": 1e-6},
+        {"method": "mkrk(rk4)", "dt": 0.1, "digits": 20, "every": 15}, {"method": "abm4", "dt": 0.1, "every": 15},
+    ],
+    ids=["digits", "a pair", "some states, digits", "some states"],
+)  # fmt: skip
+def test_steps_without_an_estimate_at_the_end_say_that_they_cross_jumps(how):
+    """Also where the states that are kept do not show the changes."""
+    problem = ph.Problem(MOMENTS, brakes(0.3, 0.1, 0.2), omega=(0.5, 0.1, 0.2))
+    with pytest.warns(ph.ResultWarning, match="has conditions on the state .* do not end where they change"):
+        ph.solve(problem, t_end=1.5, **how)
+
+
 @ph.torque
 def equal(omega):
     return ph.where(omega[0] == 0.2, 1.0, 0.0), 0.0, 0.0

@@ -334,6 +334,32 @@ def heater(omega, heat):
     return -0.1 * on * omega, {"heat": 2.0 * on - heat}
 
 
+@ph.states(wheel=0.1)
+def in_the_rate(omega, wheel, k):
+    return (k * wheel, 0.0, 0.0), {"wheel": ph.where(omega[1] > 0.2, -k, k)}
+
+
+@ph.states(wheel=0.1)
+def by_the_state(omega, wheel, k):
+    return (ph.where(wheel > 0.12, -k, k), 0.0, 0.0), {"wheel": k}
+
+
+@pytest.mark.parametrize("field", [in_the_rate(k=0.3), by_the_state(k=0.3)], ids=["rate", "state"])
+@pytest.mark.parametrize("how", [{"method": "verner87", "dt": 0.05}, {"step_tol": 1e-6}], ids=["dt", "step_tol"])
+def test_steps_without_an_estimate_at_the_end_say_that_they_cross_jumps(how, field):
+    """With `tol` the estimate counts what crossing them costs."""
+    problem = ph.Problem(ph.Body([1.0, 1.4, 1.9]), field, omega=[0.3, 1.1, 0.7])
+    instead = "give tol instead of step_tol" if "step_tol" in how else "give tol or step_tol instead of dt"
+    with pytest.warns(ph.ResultWarning, match=f"has conditions on the state .* {instead}"):
+        ph.solve(problem, t_end=2.0, **how)
+    with pytest.warns(ph.ResultWarning, match="has conditions on the state"):
+        ph.ensemble([problem] * 3, t_end=2.0, **how)
+    sol, many = ph.solve(problem, tol=1e-7, t_end=2.0), ph.ensemble([problem] * 3, tol=1e-7, t_end=2.0)
+    exact = ph.solve(problem, tol=1e-11, t_end=2.0).omega[-1]
+    assert abs(sol.omega[-1] - exact).max() < 3e-7
+    assert abs(many.momentum[-1] / [1.0, 1.4, 1.9] - exact).max() < 3e-7
+
+
 def test_equal_steps_that_cross_jumps_are_told():
     problem, run = ph.Problem(BODY, heater(), omega=[0.1, 0.2, 0.3]), {"dt": 0.1, "steps": 3}
     with pytest.warns(ph.ResultWarning, match="conditions on the state .* give tol or step_tol"):

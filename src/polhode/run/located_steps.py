@@ -55,8 +55,11 @@ def can_locate(problem: Problem, method: Method, digits: int | None = None) -> b
     return field is not None and not field.opaque and field.bath is None and bool(conditions_of(field))
 
 
+INSTEAD_OF_STEP_TOL = "give tol instead of step_tol: then the error at the end is estimated"
+
+
 def warn_of_jumps(
-    problem: Problem, method: Method, digits: int | None, count: int, states: Callable[[], Path], remedy: str = ""
+    problem: Problem, method: Method, digits: int | None, count: float, states: Callable[[], Path], remedy: str = ""
 ) -> None:
     """Say that the steps of a run with `count` states crossed jumps of its field in the state, if they may have.
 
@@ -72,6 +75,18 @@ def warn_of_jumps(
     ):
         return
     warnings.warn(crossing(problem, method, digits, remedy), ResultWarning, stacklevel=4)
+
+
+def warn_of_adaptive_steps(problem: Problem, how: str, count: int, states: Callable[[], Path]) -> None:
+    """Say that steps to a tolerance of each of them crossed jumps of the field in the state, if they may have.
+
+    A step that crosses a jump is as short as its estimate asks for, and that is one for smooth fields. `how` names the
+    steps.
+    """
+    field = problem.field
+    if field is None or not has_jumps(field) or not (field.states or count > MOST_SEEN or _may_cross(problem, states)):
+        return
+    warnings.warn(conditions_crossed(field, how, INSTEAD_OF_STEP_TOL), ResultWarning, stacklevel=4)
 
 
 def crossing(problem: Problem, method: Method, digits: int | None = None, remedy: str = "") -> str:

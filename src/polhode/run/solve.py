@@ -317,8 +317,12 @@ def _check_resume(out: Any, overwrite: bool, resume: bool) -> None:
 
 
 def _warn_of_jumps(problem: Problem, method: Method, digits: int | None, sol: Trajectory) -> None:
-    """Say that the steps of a result crossed jumps of its field in the state, if they may have."""
-    warn_of_jumps(problem, method, digits, len(sol), lambda: in_principal_axes(
+    """Say that the steps of a result crossed jumps of its field in the state, if they may have.
+
+    If it has some of the steps only, that is not known.
+    """
+    seen = len(sol) if sol.info.every == 1 else math.inf
+    warn_of_jumps(problem, method, digits, seen, lambda: in_principal_axes(
         problem.axes_quaternion, sol.t, sol.quaternion, sol.momentum
     ))  # fmt: skip
 

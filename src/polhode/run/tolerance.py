@@ -34,7 +34,7 @@ from .fixed_to_tolerance import MOST_STEPS, measured_steps
 from .integrator import check_fit
 from .kept import SHOWN
 from .located import LocatedRun
-from .located_steps import warn_of_jumps
+from .located_steps import warn_of_adaptive_steps, warn_of_jumps
 from .schedule import NO_BOUNDS, Bounds, Schedule, scheduled
 from .step_control import (
     EPS,
@@ -200,13 +200,24 @@ def _in_moderate_units(problem: Problem, end: float, wish: Wish, t_end: float, e
         return _exact(problem, end, wish, t_end)
     legs = wish.schedule(problem, end)
     if with_states.has_states(problem):
-        return _adaptively(legs, wish.kinds(legs)[0], wish, lambda: with_states.reason(problem))
+        found = _adaptively(legs, wish.kinds(legs)[0], wish, lambda: with_states.reason(problem))
+        _warn_of_jumps(problem, found, wish)
+        return found
     sided = _with_located_jumps(legs, wish)
     found = sided or (_with_best_method if wish.method is None else _with_given_method)(legs, wish, t_end)
+    if sided is None:
+        _warn_of_jumps(problem, found, wish)
     if legs.spacing:
         reason, spacing = found.reason, math.ldexp(legs.spacing, exponent)
         found.reason = lambda: f"{reason()}; {sampled_every(spacing)}"
     return found
+
+
+def _warn_of_jumps(problem: Problem, found: Solution, wish: Wish) -> None:
+    """Say that steps which crossed jumps had no estimate of the error at the end, which would count them."""
+    if wish.of_steps:
+        how = found.method if wish.digits is None else f"{found.method} with digits"
+        warn_of_adaptive_steps(problem, how, len(found.path.times), lambda: found.path)
 
 
 def sampled_every(spacing: float) -> str:

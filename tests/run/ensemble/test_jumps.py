@@ -1,11 +1,14 @@
 """Equal steps of many bodies in fields with jumps: every body has the bits of `ph.solve`."""
 
+import warnings
+
 import numpy as np
 import pytest
 from tests.run.test_saltation import TENSOR, relayed
 
 import polhode as ph
-from polhode.errors import SpeedWarning
+from polhode.errors import SpeedWarning, ToleranceWarning
+from polhode.run.ensemble import one_by_one
 
 BODY = ph.Body([1.0, 1.4, 1.9])
 ON = [[0.33, 0.9], [1.2, 1.25]]
@@ -98,11 +101,32 @@ def test_jumps_in_the_state():
         assert (times.tangent.matrix[:, i] == sol.tangent.matrix[[0, 10, 70, 120]]).all()
 
 
-def test_many_bodies_one_by_one_are_told():
+def test_many_bodies_one_by_one_are_told(monkeypatch):
     @ph.torque(frame="body")
     def relay(omega, k):
         return ph.where(omega[0] > 0, -k, k), 0.0, 0.0
 
     given = ph.Problem(ph.Body([1.0, 1.0, 1.0]), relay(0.1), omega=[0, 0, 1])
-    with pytest.warns(SpeedWarning, match="each of the 101 bodies meets them in other steps, so that bodies are run"):
+    said = r"each of the {} bodies meets them in other steps, so that bodies are run .* slower .* steep slope \(tanh\)"
+    with pytest.warns(SpeedWarning, match=said.format(101)):
         ph.ensemble(given, "mkrk(rk4)", omega=[[9, 0, 1]] * 101, dt=0.1, steps=1)
+    with pytest.warns(SpeedWarning, match=said.format(101)):
+        ph.ensemble(given, omega=[[9, 0, 1]] * 101, step_tol=1e-3, t_end=0.01)
+    monkeypatch.setattr(one_by_one, "MANY_STEPS", 8)
+    ph.ensemble(given, "mkrk(rk4)", omega=[[9, 0, 1]] * 2, dt=0.1, steps=4)
+    with pytest.warns(SpeedWarning, match=said.format(2)):
+        ph.ensemble(given, "mkrk(rk4)", omega=[[9, 0, 1]] * 2, dt=0.1, steps=5)
+
+
+def test_warnings_of_single_runs_are_told_by_their_class():
+    """Another message tells of a missed tolerance, whatever its words are."""
+
+    @one_by_one.retold(3, but=ToleranceWarning)
+    def run():
+        warnings.warn("the error at the end is not known", ToleranceWarning, stacklevel=1)
+        for _ in range(2):
+            warnings.warn("lost", ph.ResultWarning, stacklevel=1)
+
+    with pytest.warns(ph.ResultWarning, match="of 3 bodies, 2 have this: lost") as told:
+        run()
+    assert len(told) == 1

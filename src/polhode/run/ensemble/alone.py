@@ -61,8 +61,8 @@ class _Motion:
 def run(task: Task) -> Ensemble:
     """Run the bodies of a task one after the other."""
     watch, batch = Stopwatch(), task.batch
-    if batch.number > one_by_one.MANY and (reason := _reason(task)):
-        warnings.warn(f"{reason}, so that the {batch.number} bodies are run one by one", SpeedWarning, stacklevel=5)
+    if batch.number > one_by_one.MANY:
+        warnings.warn(_reason(task), SpeedWarning, stacklevel=5)
     with one_by_one.retold(batch.number, but=ToleranceWarning):
         problems = (_without_variation(task.problem(i)) for i in range(batch.number))
         motions = [_motion(task, *control.separated(problem)) for problem in problems]
@@ -83,11 +83,13 @@ def run(task: Task) -> Ensemble:
 
 
 def _reason(task: Task) -> str:
-    """Return why bodies are run one by one, where it is not a jump in the state, which `retold` names."""
-    field = task.batch.field
+    """Return why bodies are run one by one."""
+    field, singly = task.batch.field, f"so that the {task.batch.number} bodies are run one by one"
     if control.is_controlled(task.model):
-        return "adaptive steps end at the samples and pulses of each body"
-    return "" if field is None or not field.opaque else "lanes take adaptive steps in torques that are formulas"
+        return f"adaptive steps end at the samples and pulses of each body, {singly}"
+    if field is not None and field.opaque:
+        return f"lanes take adaptive steps in torques that are formulas, {singly}"
+    return one_by_one.JUMPS.format(field=task.model.field, number=task.batch.number)
 
 
 def _without_variation(problem: Problem) -> Problem:

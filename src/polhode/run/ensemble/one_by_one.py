@@ -31,6 +31,15 @@ if TYPE_CHECKING:
 MANY = 100
 """Bodies from which on a message says that they are run one by one."""
 
+MANY_STEPS = 50_000
+"""Steps of all bodies together from which on it says so too: they take about a second."""
+
+JUMPS = (
+    "steps end at jumps of {field}, and each of the {number} bodies meets them in other steps, so that bodies are run "
+    "one by one, up to a thousand times slower than together; make the jump a steep slope (tanh)"
+)
+"""What it costs that steps end at jumps, and what to do."""
+
 
 def needed(task: Task) -> bool:
     """Return whether equal steps of the bodies of a task end at jumps that differ from body to body.
@@ -71,10 +80,8 @@ def run(task: Task) -> Ensemble:
 
 def _run(task: Task) -> Ensemble:
     watch, number = Stopwatch(), task.batch.number
-    if number > MANY:
-        warnings.warn(
-            f"{_why(task)}, so that bodies are run one by one", SpeedWarning, stacklevel=6,
-        )  # fmt: skip
+    if number > MANY or number * task.count > MANY_STEPS:
+        warnings.warn(_why(task), SpeedWarning, stacklevel=6)
     found, runs = task.found(), list[Trajectory]()
     with retold(number):
         for i in range(number):
@@ -91,9 +98,10 @@ def _run(task: Task) -> Ensemble:
 
 def _why(task: Task) -> str:
     if task.tangent and control.is_controlled(task.model):
-        return f"derivatives under control are those of single runs, here of {task.batch.number} bodies"
-    number = task.batch.number
-    return f"steps end at jumps of {task.model.field}, and each of the {number} bodies meets them in other steps"
+        return (
+            f"derivatives under control are those of single runs, so that {task.batch.number} bodies are run one by one"
+        )
+    return JUMPS.format(field=task.model.field, number=task.batch.number)
 
 
 def _motion(task: Task, i: int) -> tuple[Trajectory, int]:

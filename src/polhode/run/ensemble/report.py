@@ -21,7 +21,7 @@ from .. import control
 from ..cut_steps import can_cut, crossed_edges, crossing
 from ..failures import unsolved
 from ..integrator import torque_kernel
-from ..located_steps import conditions_crossed
+from ..located_steps import INSTEAD_OF_STEP_TOL, conditions_crossed
 from .edges import same_edges
 
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ def shortcomings(task: Task, many: Ensemble, tol: float | None = None) -> Iterat
             f"{many.failed[first]}: {reason(task, many, first)}. `failed` has the step numbers, counted from 1"
         )
     if (field := _jumping_field(task)) is not None:
-        remedy = "make the jump a steep slope (tanh)" if task.states else "give tol or step_tol instead of dt"
-        yield conditions_crossed(field, f"{task.method.name} in an ensemble", remedy)
+        yield conditions_crossed(field, f"{task.method.name} in an ensemble", _instead(task))
     if len(found := _crossed_edges(task)):
         yield crossing(task.batch.field, task.method, found, "give tol or step_tol instead of dt")
     if tol is None or many.error_estimate is None:
@@ -87,10 +86,20 @@ def _without_controller(task: Task) -> list[Field]:
     return [part for part in parts if not isinstance(part, ControlField)]
 
 
+def _instead(task: Task) -> str:
+    """Return what helps where steps cross jumps in the state."""
+    if task.step_tol is not None:
+        return INSTEAD_OF_STEP_TOL
+    return "make the jump a steep slope (tanh)" if task.states else "give tol or step_tol instead of dt"
+
+
 def _jumping_field(task: Task) -> Field | None:
-    """Return the field if equal steps may cross its jumps in the state; commands of a controller have none."""
+    """Return the field if steps without an estimate at the end may cross its jumps in the state.
+
+    Commands of a controller have none.
+    """
     field = task.batch.field
-    if task.tolerance is not None or task.one_by_one or field is None or field.bath is not None:
+    if task.tol is not None or task.alone or task.one_by_one or field is None or field.bath is not None:
         return None
     return field if any(map(has_jumps, _without_controller(task))) else None
 
