@@ -215,7 +215,7 @@ def _in_moderate_units(problem: Problem, end: float, wish: Wish, t_end: float, e
 
 def _warn_of_jumps(problem: Problem, found: Solution, wish: Wish) -> None:
     """Say that steps which crossed jumps had no estimate of the error at the end, which would count them."""
-    if wish.of_steps:
+    if wish.of_steps and found.path.finished:
         how = found.method if wish.digits is None else f"{found.method} with digits"
         warn_of_adaptive_steps(problem, how, len(found.path.times), lambda: found.path)
 

@@ -52,3 +52,35 @@ def test_faults_name_the_body(entry: float, message: str) -> None:
         inertia_of(tensors)
     with pytest.raises(ph.InputError, match=r"body 2: .* triangle inequality"):
         inertia_of(np.array([np.diag(m) for m in ([1, 1, 1], [1, 2, 2], [1, 1, 3])]))
+
+
+ROWS = np.array([[1.0, 2.0, 2.5], [1.5, 1.6, 1.7], [2.0, 2.2, 2.4]])
+SYMMETRIC = np.array([[1.0, 2.0, 2.5], [2.0, 3.0, 4.0], [2.5, 4.0, 5.0]])
+
+
+@pytest.mark.parametrize("rows", [ROWS, SYMMETRIC], ids=["not symmetric", "not positive"])
+def test_nine_numbers_that_are_no_tensor_are_the_moments_of_three_bodies(rows: np.ndarray) -> None:
+    momenta = np.array([[0.1, 0.2, 0.9], [0.3, 0.1, 0.5], [0.2, 0.7, 0.1]])
+    how = {"dt": 0.1, "steps": 3}
+    found = ph.ensemble(rows, None, momenta, "fem", **how)
+    listed = ph.ensemble([ph.Body(row) for row in rows], None, momenta, "fem", **how)
+    np.testing.assert_array_equal(found.moments, rows)
+    np.testing.assert_array_equal(found.momentum, listed.momentum)
+    problem = ph.Problem(ph.Body(rows[0]), momentum=momenta[0])
+    again = ph.ensemble(problem, "fem", body=rows, momentum=momenta, **how)
+    np.testing.assert_array_equal(again.momentum, listed.momentum)
+    q, m = np.tile([1.0, 0.0, 0.0, 0.0], (3, 1)), momenta.copy()
+    ph.batch_stepper(rows, "fem", dt=0.1).step(q, m, n=3)
+    np.testing.assert_allclose(m, listed.momentum[-1], atol=1e-14)
+
+
+def test_nine_numbers_that_are_a_tensor_are_that_of_all_bodies() -> None:
+    for tensor in TENSORS:
+        np.testing.assert_array_equal(inertia_of(tensor).moments, [ph.Body(tensor).moments])
+
+
+def test_nine_numbers_that_are_neither_are_refused() -> None:
+    with pytest.raises(
+        ph.InputError, match=r"one inertia tensor for all or .* three bodies; as a tensor: .*symmetric; .*"
+    ):
+        inertia_of([[1.0, 2.0, 9.0], [1.0, 1.0, 1.0], [1.0, 1.0, 1.0]])

@@ -104,6 +104,39 @@ def test_one_vector_for_all_and_one_for_each(number):
             made(number, kind, {name: [0.1, 0.2]})
 
 
+@ph.torque
+def many_numbers(omega, a, b, c, d, e, f, g, h, i, j, push):
+    x, y, z = push
+    return a * x + b + c, d * y + e + f + g, h * z + i + j
+
+
+@pytest.mark.parametrize("number", [1, 3, 5])
+@pytest.mark.parametrize("bodies", [1, 5])
+def test_many_parameters_with_a_value_for_each_body(bodies, number):
+    """Of an unbound field as of a bound one: ten numbers, and three numbers that are the same for all bodies."""
+    number = max(number, bodies)
+    given = {name: np.linspace(k, k + 1, number) for k, name in enumerate("abcdefghij")} | {"push": [0.1, 0.2, 0.3]}
+    bound = many_numbers(**dict.fromkeys("abcdefghij", 1.0), push=(1.0, 1.0, 1.0))
+    found, expected = made(bodies, many_numbers, given), made(bodies, bound, given)
+    assert found[0] == expected[0] == number
+    assert np.array_equal(found[1], expected[1])
+    with pytest.raises(ph.InputError):
+        made(bodies, many_numbers, given | {"c": np.ones((number, 2))})
+
+
+@ph.torque
+def ten_loose(omega, a, b, c, d, e, f, g, h, i, push):
+    return (push, push, push) if isinstance(push, float) else tuple(push)
+
+
+def test_of_many_parameters_too_the_ambiguous_one_is_named():
+    given = dict.fromkeys("abcdefghi", np.ones(3)) | {"push": np.ones(3)}
+    with pytest.raises(
+        ph.InputError, match=r"parameter \w+ of shape \(3,\) could be one value for all .*bind the field"
+    ):
+        made(3, ten_loose, given)
+
+
 def test_the_rule_is_told():
     with pytest.raises(
         ph.InputError, match=r"push must be one value for all bodies, \(3,\), or one for each, \(N, 3\); got"

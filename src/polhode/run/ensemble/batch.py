@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import itertools
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -160,7 +161,7 @@ OF_ALL = {HEAT_BATH: in_heat_baths, THERMOSTAT: with_thermostats}
 
 
 MOST_READINGS = 256
-"""Largest number of interpretations of the parameter shapes that are tried."""
+"""Largest number of interpretations of the parameter shapes that are all tried."""
 
 
 def _bound_to(
@@ -178,11 +179,8 @@ def _bound_to(
         [False] if array.ndim == 0 and name in expanded else _readings(name, array, number, shapes.get(name))
         for name, array in given.items()
     ]
-    if math.prod(map(len, readings)) > MOST_READINGS:
-        raise InputError(f"params are ambiguous; bind the field first: {_binding(template)}")
     found, faults = list[tuple[Field, list[str]]](), list[InputError]()
-    choices = list(itertools.product(*readings))
-    for choice in choices:
+    for choice in _choices(readings, [len(array) if array.ndim else 1 for array in given.values()]):
         own = [name for name, each in zip(given, choice, strict=True) if each]
         if len({len(given[name]) for name in own} - {1}) > 1:
             continue
@@ -215,6 +213,22 @@ def _bound_to(
         raise faults[0]
     lengths = ", ".join(f"{name} {array.shape}" for name, array in given.items())
     raise InputError(f"the number of bodies must be the same everywhere (or 1, for all); got params {lengths}")
+
+
+def _choices(readings: list[list[bool]], lengths: list[int]) -> Iterable[tuple[bool, ...]]:
+    """Return the interpretations of all parameters to be tried: all of them if they are not too many.
+
+    Otherwise all arrays of one length have a value for each body, and then one of the parameters is read the other way.
+    """
+    if math.prod(map(len, readings)) <= MOST_READINGS:
+        return itertools.product(*readings)
+    found = dict[tuple[bool, ...], None]()
+    for number in sorted({*lengths}):
+        first = tuple((length == number) if len(r) > 1 else r[0] for r, length in zip(readings, lengths, strict=True))
+        found[first] = None
+        for i in (i for i, both in enumerate(readings) if len(both) > 1):
+            found[(*first[:i], not first[i], *first[i + 1 :])] = None
+    return found
 
 
 def _readings(name: str, array: np.ndarray, number: int, shape: tuple[int, ...] | None) -> list[bool]:

@@ -49,7 +49,7 @@ def inertia_of(bodies: Any, memory: Memory = HOST) -> Inertia:
 
     expected = "bodies must be ph.Body objects, principal moments (N, 3) or tensors (N, 3, 3)"
     given = real_array(bodies, expected, fresh=False)
-    if given.shape in ((3,), (3, 3)):
+    if given.shape == (3,) or (given.shape == (3, 3) and _is_tensor(given)):
         return _of_objects((Body(given),))
     if given.ndim not in (2, 3) or given.shape[1:] not in ((3,), (3, 3)) or not len(given):
         raise InputError(f"{expected}; got shape {given.shape}")
@@ -61,6 +61,30 @@ def inertia_of(bodies: Any, memory: Memory = HOST) -> Inertia:
     if moments is not None:
         return Inertia(moments, plain=True)
     return Inertia(_checked(given.copy(), given))
+
+
+def _is_tensor(given: np.ndarray) -> bool:
+    """Return whether nine numbers are one inertia tensor, not the principal moments of three bodies.
+
+    They are never both: where the triangle inequality holds in all rows, the trace is at most twice the sum of the
+    entries above the diagonal. In a tensor tr(S) 1 - S of second moments S it is at least four times that sum.
+    """
+    tensor, moments = _fault(given), next(filter(None, map(_fault, given)), "")
+    if tensor and moments:
+        raise InputError(
+            "bodies of shape (3, 3) must be one inertia tensor for all or the principal moments of three bodies; as a "
+            f"tensor: {tensor}; as moments: {moments}"
+        )
+    return not tensor
+
+
+def _fault(inertia: np.ndarray) -> str:
+    """Return why this is no inertia of a body; empty if it is."""
+    try:
+        Body(inertia)
+    except InputError as fault:
+        return str(fault)
+    return ""
 
 
 def _of_objects(bodies: tuple[Body, ...]) -> Inertia:
