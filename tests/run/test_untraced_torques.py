@@ -315,10 +315,6 @@ def test_what_needs_compiled_code_is_refused():
             lambda name=name, value=value: ph.solve(start, "fem", **RUN, **{name: value}),
         )
     refused(
-        rf"^statistics needs a torque that can be compiled; {why}: remove the argument statistics$",
-        lambda: ph.solve(start, "fem", statistics="energy", **RUN),
-    )
-    refused(
         r"^exact states need a field U = .*, and the torque switched is not a formula", lambda: ph.exact(start, [1.0])
     )
     refused(r"^dense output needs .* compiled torque", lambda: ph.solve(start, "fem", **RUN).at([0.1]))
