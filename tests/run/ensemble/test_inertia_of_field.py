@@ -38,6 +38,25 @@ def test_the_inertia_of_all_bodies(bodies):
     np.testing.assert_allclose(same.momentum[:, 1], given.momentum[:, 0], rtol=0, atol=1e-14)
 
 
+@pytest.mark.parametrize("made_for", ["moments", "tensors"])
+def test_another_inertia_among_the_parameters_is_told(made_for):
+    """Three rows of moments, given to a field made for a tensor, are one tensor, and none of the bodies has it."""
+    moments = np.array([[1.0, 2.0, 2.5], [1.5, 2.0, 2.5], [2.0, 2.2, 2.4]])
+    run = RUN | {"omega": np.ones((3, 3))}
+    first = moments[0] if made_for == "moments" else TENSORS[0]
+    field, wrong = ph.fields.distant_centre(ph.Body(first), strength=0.7), moments[[0, 2, 1]]
+    with pytest.warns(
+        ph.ResultWarning, match=f"the inertia in params is not that of body [01]; .*, as {made_for}, unless"
+    ):
+        ph.ensemble(moments, field=field, params={"inertia": wrong}, **run)
+    with pytest.warns(ph.ResultWarning, match="the inertia in params is not that of body"):
+        ph.batch_stepper(moments, "imidm", dt=0.01, field=field, params={"inertia": wrong})
+    right = moments if made_for == "moments" else moments[..., None] * np.eye(3)
+    found = ph.ensemble(moments, field=field, params={"inertia": right}, **run)
+    listed = [ph.Problem(b, ph.fields.distant_centre(b, strength=0.7), omega=[1.0] * 3) for b in map(ph.Body, moments)]
+    np.testing.assert_allclose(found.momentum, ph.ensemble(listed, "imidm", dt=0.01, steps=2).momentum, atol=1e-14)
+
+
 def test_replaced_bodies_would_keep_their_torque():
     field = ph.fields.distant_centre(ph.Body(MOMENTS[0]), strength=0.7)
     stepper = ph.batch_stepper(MOMENTS, "imidm", dt=0.01, field=field, params={"inertia": MOMENTS})
