@@ -17,7 +17,7 @@ from junk import gravity
 Call = tuple[Callable[..., Any], dict[str, Any]]
 Calls = dict[str, Call]
 
-LENGTH = {"dt": 0.1, "steps": 3}
+LENGTH: dict[str, Any] = {"dt": 0.1, "steps": 3}
 SKEW = [[0, 1, 2], [-1, 0, 3], [-2, -3, 0]]
 PART = """<robot name="r"><link name="arm"><inertial><origin xyz="0 0 0.2" rpy="0 0 0.5"/><mass value="2.5"/>
 <inertia ixx="0.02" iyy="0.03" izz="0.04" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>"""
@@ -339,7 +339,8 @@ def of_steppers(body: ph.Body, free: ph.Problem) -> Calls:
                            {"quaternion": (1.0, 0, 0, 0), "momentum": (1.0, 0, 0), "t": 0.0}),
         "thermostats.bussi": (ph.thermostats.bussi, {"kT": 1.0, "tau": 1.0, "seed": 0, "degrees": None}),
         "thermostats.nose_hoover": (ph.thermostats.nose_hoover, {"kT": 1.0, "tau": 1.0, "chain": 3, "degrees": None}),
-        "emit": (ph.emit, {"method": "fem", "problem": free, "to": "c", "name": "polhode", "dt": None}),
+        "emit": (ph.emit, {"method": "fem", "problem": free, "to": "c", "name": "polhode", "dt": None,
+                           "strict": False}),
         "jax.flow": (ph.jax.flow, {"problem": free, "method": "fem", **LENGTH, "every": None}),
     }  # fmt: skip
 
@@ -363,12 +364,12 @@ def of_methods() -> Calls:
 
 def of_results(free: ph.Problem, sol: Any, many: Any) -> Calls:
     """What trajectories and ensembles do, and files of other programs."""
-    tangent = ph.solve(free, tol=1e-8, t_end=1.0, tangent=True, progress=False).tangent
+    tangent: Any = ph.solve(free, tol=1e-8, t_end=1.0, tangent=True, progress=False).tangent
     export = {"path": "x.csv", "to": None, "overwrite": True}
     ck = {"path": "x.bc", "overwrite": True, "epoch": EPOCH}
     kernels = sol.export(**ck).resolve()
     aem = sol.export("x.aem", epoch=EPOCH, overwrite=True).resolve()
-    nothing = {f"Trajectory.{word}": (getattr(sol, word), {}) for word in (
+    nothing: Calls = {f"Trajectory.{word}": (getattr(sol, word), {}) for word in (
         "changes", "drift", "last", "mrp", "parts", "to_dataframe", "to_xarray")}  # fmt: skip
     nothing |= {f"Ensemble.{word}": (getattr(many, word), {}) for word in (
         "changes", "drift", "to_dataframe", "to_xarray", "worst_drift")}  # fmt: skip

@@ -147,17 +147,18 @@ def _with_a_child(names: tuple[str, ...], first: int, total: collections.Counter
     child = os.fork()
     if not child:
         os.close(reading)
-        _attempt_all(names, first, os.fdopen(writing, "w", buffering=1))
+        _attempt_all(names, first, os.fdopen(writing, "w", buffering=1, encoding="utf-8", errors="replace"))
         os._exit(0)
     os.close(writing)
-    last, label, lines = first - 1, "the first call", os.fdopen(reading)
+    lines = os.fdopen(reading, "rb", buffering=0)  # `select` does not see lines in a buffer
+    last, label = first - 1, "the first call"
     while True:
         if not select.select([lines], [], [], PATIENCE if last >= first else 100 * PATIENCE)[0]:
             print("HANG", label, flush=True)
             total["hang"] += 1
             os.kill(child, signal.SIGKILL)
             break
-        line = lines.readline()
+        line = lines.readline().decode("utf-8", "replace")
         if not line:
             break
         kind, _, said = line.rstrip("\n").partition(" ")
