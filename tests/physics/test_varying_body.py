@@ -178,6 +178,20 @@ def test_ensembles(unfolded):
         assert np.abs(many[1].omega - many.omega[:, 1]).max() < 1e-14
 
 
+def test_the_body_and_field_of_a_problem_start_at_another_time(unfolded):
+    """The momentum is then that of the inertia at that time, however the problem is made."""
+    half = unfolded.at([T_END / 2])
+    q, m, first = half.quaternion[0], half.momentum[0], unfolded.problem
+    for problem in (
+        ph.Problem(first.body, first.field, attitude=q, momentum=m, t0=T_END / 2),
+        ph.Problem(ph.VaryingBody(unfolding), attitude=q, momentum=m, t0=T_END / 2),
+        first.starting(attitude=q, momentum=m, t0=T_END / 2),
+    ):
+        np.testing.assert_allclose(problem.omega, half.omega[0], rtol=1e-14)
+        end = ph.solve(problem, tol=1e-10, t_end=T_END)
+        np.testing.assert_allclose(end.momentum[-1], unfolded.momentum[-1], rtol=1e-8)
+
+
 def test_events_see_the_velocity(unfolded):
     slow = ph.event(lambda omega: omega[0] - 0.2)
     problem = ph.Problem(ph.VaryingBody(unfolding), omega=OMEGA)

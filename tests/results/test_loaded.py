@@ -106,6 +106,7 @@ def test_any_other_text_is_refused(text):
 
 RUNS = {
     "fixed": {"method": "imidm", "dt": 0.01}, "every": {"method": "imidm", "dt": 0.001, "every": 50},
+    "expression": {"method": "strang(dmv4)", "dt": 0.01},
     "tol": {"tol": 1e-10}, "times": {"step_tol": 1e-10, "times": [0.0, 0.5, 2.0]},
     "back": {"tol": 1e-10, "t_end": -2.0},
     "fixed times": {"method": "imidm", "dt": 0.001, "times": [0.1, 0.5, 2.0]},
@@ -126,7 +127,7 @@ def test_states_between_those_of_the_file(run, suffix, tmp_path):
     times = np.array([0.123, 0.5, 1.7777]) * np.sign(sol.t[-1])
     there = ph.solve(top, tol=1e-11, t_end=2.0 * np.sign(sol.t[-1])).at(times)
     assert np.abs(back.at(times).matrix - there.matrix).max() < (2e-4 if "dt" in given else 1e-9)
-    if run == "fixed":
+    if run in {"fixed", "expression"}:
         assert (back.at(times).momentum == sol.at(times).momentum).all()
     copy = back.save(tmp_path / f"copy{suffix}")
     assert (ph.load(copy).at(times).momentum == back.at(times).momentum).all()

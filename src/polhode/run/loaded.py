@@ -60,10 +60,9 @@ class LoadedDense:
         """Return times, attitudes, momenta and energies."""
         sol, problem = self.sol, self.sol.problem
         assert problem is not None
-        if sol.info.dt and sol.info.every == 1 and sol.info.method in methods:
-            method = methods[sol.info.method]
-            if _has_every_step(sol, method):
-                return dense_of(problem, method.base or method, sol)(t)
+        method = methods.get(sol.info.method)
+        if method is not None and sol.info.dt and sol.info.every == 1 and _has_every_step(sol, method):
+            return dense_of(problem, method.base or method, sol)(t)
         times = np.atleast_1d(real_array(t, "t must be a time or an array of times"))
         check_between(sol.t[0], sol.t[-1], times, t)
         found = [self._state(problem, time) for time in times.tolist()]
