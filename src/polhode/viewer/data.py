@@ -119,7 +119,7 @@ def pleasant(spin: float, is_top: bool = False) -> float:
     slowest, chosen, fastest = PLEASANT_TOP if is_top else PLEASANT
     if slowest <= spin <= fastest or not 0 < spin < math.inf:
         return 1.0
-    return min(SPEEDS, key=lambda speed: abs(math.log(speed * spin / chosen)))
+    return min(SPEEDS, key=lambda speed: abs(math.log(speed) + math.log(spin) - math.log(chosen)))
 
 
 def upwards(sol: Trajectory, kept: np.ndarray, pull: UniformPull | None) -> list[float]:

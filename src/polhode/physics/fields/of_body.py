@@ -29,7 +29,7 @@ def inertia_parameters(field: Field | None) -> list[str]:
 
 
 def are_inertia(value: Any, tensors: np.ndarray) -> np.ndarray:
-    """Whether a parameter, three moments or a tensor, is the inertia of each of these tensors (..., 3, 3)."""
+    """Whether a parameter, three moments, a tensor or one for each, is the inertia of these tensors (..., 3, 3)."""
     given = np.asarray(value, float)
     tensor = np.diag(given) if given.ndim == 1 else given
-    return np.asarray(np.abs(tensors - tensor).max(axis=(-2, -1)) <= SAME * np.abs(tensor).max())
+    return np.asarray(np.abs(tensors - tensor).max(axis=(-2, -1)) <= SAME * np.abs(tensor).max(axis=(-2, -1)))

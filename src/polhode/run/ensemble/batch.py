@@ -6,12 +6,13 @@ import dataclasses
 import functools
 import itertools
 import math
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from ...errors import InputError
+from ...errors import InputError, ResultWarning
 from ...methods import Method
 from ...numbers.arrays import components
 from ...physics.bodies import Bodies
@@ -90,18 +91,21 @@ def from_arrays(
 
 
 def check_inertia_of_field(bodies: Bodies, params: dict[str, Any]) -> None:
-    """Refuse a field that was made for a body of another inertia, unless the inertia is among the given parameters."""
+    """Refuse a field that was made for a body of another inertia; warn if `params` have another one."""
     for name in inertia_parameters(bodies.field):
-        if name in params:
-            continue
         assert bodies.field is not None
-        wrong = np.flatnonzero(~are_inertia(bodies.field.values[name], bodies.inertia_tensors()))
-        if wrong.size:
-            raise InputError(
-                f"the field {bodies.field.name} was made for a body whose inertia is not that of body {wrong[0]}; give "
-                f"the inertia of all bodies, params={{{name!r}: ...}}, as moments or as tensors",
-                "params",
-            )
+        own = bodies.field.values[name]
+        given, kind = np.asarray(params.get(name, own), float), "moments" if np.ndim(own) == 1 else "tensors"
+        tensors = given[..., None] * np.eye(3) if kind == "moments" else given
+        wrong = np.flatnonzero(~are_inertia(tensors, bodies.inertia_tensors()))
+        if not wrong.size:
+            continue
+        instead = f"that of body {wrong[0]}; give the inertia of all bodies, params={{{name!r}: ...}}, as {kind}"
+        if name not in params:
+            field = f"the field {bodies.field.name} was made for a body whose inertia is not"
+            raise InputError(f"{field} {instead}", "params")
+        told = f"the {name} in params is not {instead}, unless that is a model with a scale of its own"
+        warnings.warn(told, ResultWarning, stacklevel=5)
 
 
 def agreed(sizes: dict[str, int]) -> int:
