@@ -117,3 +117,62 @@ def test_unsolved_step_of_a_run() -> None:
     assert caught.value.partial is not None
     assert caught.value.partial.t.tolist() == [0.0]
     assert ph.load(OUT).status == "failed"
+
+
+# --- to a tolerance ---------------------------------------------------------------------------------
+
+SLOW = {"tol": 1e-3, "t_end": 1.5}
+NEAR = r"(1|1\.0\d*|0\.99\d*)"
+DOMAIN = rf"failed at t = {NEAR}: the torque until raised ValueError at t = {NEAR}: math domain error"
+
+
+@ph.torque
+def pole(t, place):
+    return (1 / (t - place), 0, 0)
+
+
+@ph.torque
+def driven(t):
+    return (0.1 * math.sin(t), 0, 0)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"method": "trapm"}, {"method": "rk4_quat"}, {"method": "verner87"}, {"method": "taylor(8)"},
+     {"digits": 16}, {"digits": 16, "method": "imidm", "tol": 0.1}, {"control": lambda: (0, 0, 0), "period": 0.25}],
+    ids=str,
+)  # fmt: skip
+def test_undefined_torque_on_the_way_to_a_tolerance(options: dict[str, Any]) -> None:
+    """The time, the fault of the torque and the states before it, whatever the method and the numbers."""
+    start = ph.Problem(FREE.body, until(1.0), omega=[1.0, 0.1, 0.2])
+    with pytest.raises(ph.StepError, match=DOMAIN) as caught:
+        ph.solve(start, **({"method": None} | SLOW | options), progress=False)
+    partial = caught.value.partial
+    assert partial is not None
+    assert 0.99 < partial.t[-1] <= 1.01
+    assert len(partial) > 3
+
+
+def test_undefined_torque_of_bodies_under_control() -> None:
+    start = ph.Problem(FREE.body, until(1.0), omega=[1.0, 0.1, 0.2])
+    with pytest.warns(ph.ResultWarning, match=DOMAIN):
+        many = ph.ensemble(start, **SLOW, control=lambda: (0, 0, 0), period=0.25)
+    assert many.failed[0] > 0
+
+
+@pytest.mark.parametrize("tol", [1e-9, 1e-12])
+def test_pole_of_a_torque(tol: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A torque that grows without bounds does not jump."""
+    monkeypatch.setattr("polhode.run.step_control.PAIR_STEPS", 20_000)
+    start = ph.Problem(FREE.body, pole(1.0), omega=[1.0, 0.1, 0.2])
+    with pytest.raises(ph.StepError, match=r"at t = (1|0\.9\d+).*the torque grows beyond all bounds there"):
+        ph.solve(start, tol=tol, t_end=2.0, progress=False)
+
+
+def test_clock_too_coarse_for_steps() -> None:
+    told = r"neighbouring doubles at this time are 2 apart, .* choose a t0 closer to 0"
+    start = ph.Problem(FREE.body, driven(), omega=[0.1, 1.0, 0.1], t0=1e16)
+    with pytest.raises(ph.StepError, match=told):
+        ph.solve(start, tol=1e-8, t_end=1e16 + 1000, progress=False)
+    with pytest.warns(ph.ResultWarning, match=told):
+        ph.solve(start.starting(omega=[1.0, 0.1, 0.2]), tol=1e-8, t_end=1e16 + 1000, progress=False)

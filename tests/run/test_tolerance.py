@@ -327,6 +327,17 @@ def test_a_jump_that_holds_the_motion_is_given_up(monkeypatch):
     assert len(caught.value.partial) > 1000
 
 
+def test_friction_that_stops_a_body(monkeypatch):
+    """Steps on the jump are many, and what they miss is not blamed on round-off."""
+    start = ph.Problem(ph.Body([1.0, 2.0, 2.0]), friction(0.5), omega=[0.3, 0.0, 0.0])
+    counts = [len(ph.solve(start, tol=tol, t_end=5.0)) for tol in (1e-3, 1e-4)]
+    assert 500 < counts[0] < 2_000 < 5_000 < counts[1] < 20_000
+    measured = tolerance.estimated
+    monkeypatch.setattr(tolerance, "estimated", lambda *given: dataclasses.replace(measured(*given), error=np.inf))
+    with pytest.warns(ph.ResultWarning, match=r"error at the end is not known: the field jumps .*tanh"):
+        ph.solve(start, tol=1e-3, t_end=5.0)
+
+
 def test_progress_and_interruption():
     """A run tells how far it is, and what it had when it was stopped is kept."""
     told = []

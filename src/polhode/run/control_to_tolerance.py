@@ -24,7 +24,7 @@ from ..physics.fields.kernels import formula_kernel
 from ..physics.fields.switches import between, edges
 from ..physics.observers.event import Event
 from ..physics.problem import Problem
-from ..physics.validate import MOST_STEPS, excess
+from ..physics.validate import MOST_STEPS
 from ..results import convert
 from ..results.trajectory import Trajectory, info_of
 from . import located
@@ -34,12 +34,13 @@ from .control_in_python import InPython
 from .dense import Dense
 from .error_estimate import estimated
 from .event_search import found_on
+from .failures import gave_up
 from .integrator import check_compiled, check_fit
 from .located import LocatedRun
 from .located_steps import warn_of_jumps
 from .schedule import Schedule, scheduled
 from .step_control import PAIR_STEPS, AdaptiveStep, compiled
-from .tolerance import Wish, check_tolerance, sampled_every
+from .tolerance import Wish, check_tolerance, missed, sampled_every
 
 REASON = "control: a Runge-Kutta pair 8(7), steps end at the samples"
 
@@ -139,14 +140,11 @@ def solve_to(
         t = float(path.times[-1])
         if not sample.fault:
             sample(t, tuple(map(tuple, _state(path.rows[-1].tolist()))), None)
-        why = sample.fault or "no step, however short, gives a finite state"
         many = f"the {len(path.times)} states before it are in .partial"
-        raise StepError(f"{verner87.name} failed at t = {t:g}: {why}", sol, many)
+        failed = f"{verner87.name} failed at t = {t:g}: {sample.fault}" if sample.fault else ""
+        raise StepError(failed or gave_up(problem, path, verner87.name), sol, many)
     if error is not None and error > wish.tol:
-        warnings.warn(
-            f"the error at the end is about {excess(error, wish.tol)}, more than tol={wish.tol:g}: round-off and the "
-            "spread of the motion do not allow it; give a larger tol", ToleranceWarning, stacklevel=4,
-        )  # fmt: skip
+        warnings.warn(missed(error, wish, problem, run), ToleranceWarning, stacklevel=4)
     return sol
 
 

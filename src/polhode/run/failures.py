@@ -6,14 +6,19 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..errors import InputError
-from ..kernels.loops import NO_STATE
+from ..kernels.loops import COLUMNS, NO_STATE
+from ..kernels.so3 import matrix
 from ..methods.combinators.compose import in_turn
 from ..methods.combinators.reversible import RUNAWAY
 from ..numbers import floats
 from ..physics.fields import Field
 from ..physics.fields.edged import EdgedField
+from ..physics.fields.sides import has_jumps
 from ..physics.problem import Problem
+from .adaptive import Path
 from .fixed_step import RunState
 from .integrator import step_kernel, torque_kernel
 
@@ -138,3 +143,95 @@ def smaller_step(state: RunState[Any], h: float) -> float | None:
             return h
         h /= 2
     return None
+
+
+# --- runs to a tolerance ----------------------------------------------------------------------------
+
+NO_STEP = "no step, however short, gives a finite state"
+
+COARSE = 0.1
+"""Rotation in radians between two neighbouring doubles of the time above which these are too far apart for steps."""
+
+AHEAD = 1e-9
+"""Share of a run by which the field is also evaluated after its end: a step fails ahead of its fault."""
+
+GROWTH = 1e3
+"""Factor by which a torque has grown at the end of a run that it seems to have ended."""
+
+
+def gave_up(problem: Problem, path: Path, method: str) -> str:
+    """Explain why a run to a tolerance ended early, in the units of the user."""
+    t = float(path.times[-1])
+    if not path.crawling:
+        return f"{method} failed at t = {t:g}: {why_no_step(problem, path)}"
+    tried = len(path.times) + path.rejected
+    return f"{method} gave up at t = {t:g} after {tried} tried steps: {_why_short(problem, path)}"
+
+
+def why_no_step(problem: Problem, path: Path) -> str:
+    """Explain why no step leads on from the last state: a fault of the field, times too far apart, or a pole."""
+    t, q, m = _last(problem, path)
+    start, before = (float(path.times[k]) for k in (0, max(-2, -len(path.times))))
+    ahead = t + AHEAD * (t - start)
+    for later in (t, math.nextafter(t, ahead), 2 * t - before, ahead):
+        try:
+            problem.check_field(later, q, m, f"at t = {later:g}")
+        except InputError as fault:
+            return str(fault)
+    return coarse_times(problem, t, m) or NO_STEP + _pole(problem, path)
+
+
+def coarse_times(problem: Problem, t: float, m: Any) -> str:
+    """Say that neighbouring doubles are too far apart at a time for steps of the motion, if they are."""
+    gap = math.ulp(t)
+    turn = gap * math.hypot(*problem._velocity(m))
+    if not turn > COARSE:
+        return ""
+    return (
+        f"neighbouring doubles at this time are {gap:.2g} apart, in which the body turns by {turn:.2g} rad; choose "
+        "a t0 closer to 0"
+    )
+
+
+def _why_short(problem: Problem, path: Path) -> str:
+    """Explain why steps became so short that the run was abandoned."""
+    pole = _pole(problem, path)
+    if pole:
+        return f"steps become ever shorter{pole}"
+    if problem.field is not None and has_jumps(problem.field):
+        return (
+            "the field jumps there and holds the motion at the jump, so that steps become ever shorter; make the jump "
+            "a steep slope (tanh), or use a fixed dt"
+        )
+    return (
+        "the field changes the motion so fast that a run takes more steps than that (a stiff field, or a very fast "
+        "rotation); give a larger tolerance or an earlier t_end, or use a fixed dt"
+    )
+
+
+def _pole(problem: Problem, path: Path) -> str:
+    """Say that the torque grows without bounds, if it seems to."""
+    halfway = int(np.argmin(np.abs(np.asarray(path.times, float) - float(path.times[0] + path.times[-1]) / 2)))
+    sizes = [_torque_size(problem, path, i) for i in (0, halfway, -1)]
+    if not sizes[-1] > GROWTH * max(sizes[:-1]):
+        return ""
+    return f"; the torque grows beyond all bounds there (from {max(sizes[:-1]):.2g} to {sizes[-1]:.2g})"
+
+
+def _torque_size(problem: Problem, path: Path, i: int) -> float:
+    """Return the size of the torque at a state of a path; 0 if the field has more arguments than the state."""
+    field, row = problem.field, [float(x) for x in path.rows[i][:COLUMNS]]
+    if field is None or field.states:
+        return 0.0
+    q, m = problem.user_axes(tuple(row[:4]), tuple(row[4:]))
+    try:
+        return math.hypot(*map(float, field.torque_value(float(path.times[i]), matrix(q), problem._velocity(m))))
+    except (ArithmeticError, TypeError, ValueError):
+        return 0.0
+
+
+def _last(problem: Problem, path: Path) -> tuple[float, Any, Any]:
+    """Return the last time of a path, with attitude and momentum in the user's axes."""
+    row = [float(x) for x in path.rows[-1][:COLUMNS]]
+    q, m = problem.user_axes(tuple(row[:4]), tuple(row[4:]))
+    return float(path.times[-1]), q, m

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 
@@ -45,13 +46,30 @@ class FixedRun:
                 row = rows[done].tolist()
                 y = beginning(self.method)((tuple(row[:4]), tuple(row[4:])))
             system, dt = self.schedule.system(self.engine.system, leg), (number(leg.end) - t) / n
-            _, _, filled, _, fine = self.engine.advance(dt, t, 0, n, 1, n, y, system, rows[done + 1 :])
+            filled, fine = self._advanced(dt, t, n, y, system, rows[done + 1 :])
             times[done + 1 : done + 1 + filled] = t + np.arange(1, filled + 1).astype(rows.dtype) * dt
             done += filled
             if not fine:
                 break
             times[done] = t = number(leg.end)
         return self._path(times[: done + 1], rows[: done + 1], fine)
+
+    def _advanced(self, dt: Any, t: Any, n: int, y: Any, system: Any, rows: np.ndarray) -> tuple[int, bool]:
+        """Make n steps; return the rows filled, and whether all went well."""
+        try:
+            _, _, filled, _, fine = self.engine.advance(dt, t, 0, n, 1, n, y, system, rows)
+            return filled, fine
+        except (ArithmeticError, TypeError, ValueError):
+            if self.digits is None and not self.engine.plain:
+                raise
+        for i in range(n):  # in plain Python an undefined number ends the loop: keep the steps before
+            try:
+                y, _, _, _, fine = self.engine.advance(dt, t, i, 1, 1, n, y, system, rows[i:])
+            except (ArithmeticError, TypeError, ValueError):
+                fine = False
+            if not fine:
+                return i, False
+        return n, True
 
     def _path(self, times: np.ndarray, rows: np.ndarray, fine: bool) -> Path:
         """Return the path with the quantities that an error estimate needs."""
@@ -70,6 +88,9 @@ class FixedRun:
 
 DENSER = 1.3
 TRIES = 10
+
+ENOUGH = 4
+"""Tries with twice as many steps each, after which steps with many digits that still fail are not shortened."""
 
 MOST_STEPS = 500_000
 """Largest number of steps tried: a method that needs more is unsuitable for the tolerance."""
@@ -91,16 +112,18 @@ def measured_steps(
     """Return the run with (nearly) the fewest steps whose error at the end is at most tol; None if there is none.
 
     The error follows from the order of the method and two runs; the second has at least 1.3 times as many steps in each
-    leg.
+    leg. If no run reaches the end, however short its steps are, the last one is returned with the states before.
     """
     problem = schedule.problem
     order = method.order_free if problem.field is None else method.order
     failed, best, eps = 0, None, EPS if digits is None else working_eps(digits)
-    for _ in range(TRIES):
+    for tried in range(TRIES):
         counts = shared_out(schedule, count)
         more = tuple(math.ceil(DENSER * n) for n in counts)
         run, fine = FixedRun(schedule, method, counts, digits), FixedRun(schedule, method, more, digits)
         a, b = run(), fine()
+        if digits is not None and tried >= ENOUGH and not (a.finished or b.finished):
+            break  # steps in plain Python are slow
         scale = scale_of_momentum(problem, a, b)
         difference = distance(a.rows[-1], b.rows[-1], scale) if a.finished and b.finished else math.inf
         error = difference / (min(m / n for m, n in zip(more, counts, strict=True)) ** order - 1)
@@ -119,4 +142,4 @@ def measured_steps(
         count = math.ceil(min(8.0, max(0.3, factor)) * run.count)
         if best is not None and failed:
             count = math.ceil(math.sqrt(failed * best.run.count) / DENSER)
-    return best
+    return best if best or b.finished else Estimated(fine, b, math.inf, False)

@@ -39,7 +39,7 @@ class PreciseStep(AdaptiveStep):
     @functools.cached_property
     def adaptive_loop(self) -> Callable[..., Any]:
         """The loop over steps; all its numbers are in the working precision."""
-        loop, number, digits = adaptive_stepping(self.make()), number_type(self.digits), self.digits
+        loop, number, digits = adaptive_stepping(_rejecting(self.make())), number_type(self.digits), self.digits
 
         def in_digits(
             t: Any, end: Any, last: Any, longest: Any, proposal: Any, y: Any, system: Any, tolerance: Any,
@@ -60,6 +60,20 @@ class PreciseStep(AdaptiveStep):
     def interpolate(self) -> Callable[..., bool]:
         """The dense output."""
         return in_plain_python(interpolating(self.make()))
+
+
+def _rejecting(controlled_step: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a controlled step that rejects a step with undefined numbers, such as the root of -1."""
+
+    def rejects(t: Any, y: Any, proposal: Any, left: Any, system: Any, weights: Any, order: int) -> Any:
+        try:
+            new, step, following, accepted = controlled_step(t, y, proposal, left, system, weights, order)
+            _ = max(x for part in new for x in part)  # complex numbers have no order
+        except (ArithmeticError, TypeError, ValueError):
+            return y, left, min(proposal, left) / 5, False
+        return new, step, following, accepted
+
+    return rejects
 
 
 def taylor(problem: Problem, digits: int) -> PreciseStep:

@@ -17,6 +17,7 @@ from ..kernels.so3 import norm
 from ..methods import Method
 from ..methods.families.jacobi import jacobi
 from ..numbers.precision import guarded, in_digits
+from ..physics.fields.sides import has_jumps
 from ..physics.fields.switches import PiecewiseField
 from ..physics.observers.event import Event
 from ..physics.problem import Problem
@@ -30,6 +31,7 @@ from .dense import Dense, states_of
 from .error_estimate import FIRST, REPEATED, estimated
 from .event_search import found_on
 from .exact import exact_error
+from .failures import coarse_times, gave_up
 from .fixed_to_tolerance import MOST_STEPS, measured_steps
 from .integrator import check_fit
 from .kept import SHOWN
@@ -270,6 +272,8 @@ def _with_given_method(legs: Schedule, wish: Wish, t_end: float) -> Solution:
             f"{method.name} does not reach {wish.tol:g} at t = {t_end:g} with a reasonable number of steps; give a "
             "larger tol, or remove the argument method"
         )
+    if not found.path.finished:
+        return Solution(found.run, found.path, method.name, lambda: "given")
     if found.run.located is None:
         warn_of_jumps(problem, method, wish.digits, len(found.path.times), lambda: found.path)
     else:
@@ -363,8 +367,16 @@ def _limit(error: float, wish: Wish) -> str:
     return f"; round-off and the spread of the motion do not allow {wish.tol:g}, the error is about {about}"
 
 
-def _missed(error: float, wish: Wish) -> str:
+def missed(error: float, wish: Wish, problem: Problem, run: Any) -> str:
     """What a user is told whose tolerance was not reached."""
+    if wish.digits is None and (fault := coarse_times(problem, problem.t0, problem.momentum)):
+        return f"the error at the end may be of any size, as {fault}"
+    if problem.field is not None and has_jumps(problem.field) and not located.is_located(run):
+        size = "not known" if math.isinf(error) else f"about {excess(error, wish.tol)}, more than tol={wish.tol:g}"
+        return (
+            f"the error at the end is {size}: the field jumps with the state, and at a jump that holds the motion "
+            "steps become very short and many; make the jump a steep slope (tanh), or give a larger tol"
+        )
     if math.isinf(error):
         return f"the error at the end is not known, as runs with other tolerances fail; tol={wish.tol:g} may be missed"
     more = "digits" if wish.digits is None else "more digits"
@@ -411,9 +423,9 @@ def solve_to(
         sol.events = [sol.at(times) for times in happened]
     if not path.finished:
         many = f"the {len(path.times)} states before it are in .partial"
-        raise StepError(_explained(path, solution.method), sol, many)
+        raise StepError(gave_up(problem, path, solution.method), sol, many)
     if not wish.of_steps and solution.error is not None and solution.error > wish.tol:
-        warnings.warn(_missed(solution.error, wish), ToleranceWarning, stacklevel=3)
+        warnings.warn(missed(solution.error, wish, problem, solution.run), ToleranceWarning, stacklevel=3)
     return sol
 
 
@@ -534,13 +546,3 @@ class _Bar:
     def done(self) -> None:
         """Report that all runs are complete."""
         self.progress.update(1000)
-
-
-def _explained(path: Path, method: str) -> str:
-    if path.crawling:
-        return (
-            f"{method} gave up at t = {path.times[-1]:g} after {len(path.times) + path.rejected} tried "
-            f"steps: the field jumps there and holds the motion at the jump, so that steps become ever shorter; make "
-            f"the jump a steep slope (tanh), or use a fixed dt"
-        )
-    return f"{method} failed at t = {path.times[-1]:g}: no step, however short, gives a finite state"

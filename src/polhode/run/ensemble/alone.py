@@ -152,6 +152,21 @@ def _motion(task: Task, problem: Problem, law: dict[str, Any]) -> _Motion:
     return _Motion(data["quaternion"], data["momentum"], steps, -1 if fine else steps + 1, error, found.method)
 
 
+def why_failed(task: Task, i: int) -> str:
+    """Return the sentence of `ph.solve` on the run of a body that failed."""
+    from ..solve import solve
+
+    assert task.stops is not None
+    problem, law = control.separated(_without_variation(task.problem(i)))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            solve(problem, **_how(task), **law, t_end=float(task.stops[-1]), progress=False)
+    except StepError as failed:
+        return failed.reason
+    return "it failed with other steps only"
+
+
 def _reached(times: np.ndarray, last: float) -> int:
     """Return the number of times that a run has passed whose last state is at a time."""
     return int(np.count_nonzero((times - last) * np.sign(times[-1] - times[0]) <= 0))

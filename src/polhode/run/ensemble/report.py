@@ -19,9 +19,10 @@ from ...physics.problem import Problem
 from ...physics.validate import excess
 from .. import control
 from ..cut_steps import can_cut, crossed_edges, crossing
-from ..failures import unsolved
+from ..failures import NO_STEP, unsolved
 from ..integrator import torque_kernel
 from ..located_steps import INSTEAD_OF_STEP_TOL, conditions_crossed
+from . import alone
 from .edges import same_edges
 
 if TYPE_CHECKING:
@@ -50,8 +51,10 @@ def shortcomings(task: Task, many: Ensemble, tol: float | None = None) -> Iterat
     off = np.flatnonzero(many.error_estimate > tol)
     if off.size:
         worst = float(many.error_estimate[off].max())
+        field = task.batch.field
+        jumps = "the field jumps with the state, or " * (field is not None and has_jumps(field))
         yield (
-            f"the error at the end may be above tol = {tol:g} for {_count_of(off.size, len(many))}, because "
+            f"the error at the end may be above tol = {tol:g} for {_count_of(off.size, len(many))}, because {jumps}"
             f"round-off or chaos makes the tolerance unreachable: {_named(off)}; the largest estimate is "
             f"{excess(worst, tol)}, and `error_estimate` has all of them"
         )
@@ -120,10 +123,10 @@ def reason(task: Task, many: Ensemble, i: int) -> str:
         from ...compile.batch.adaptive_step import MOST
 
         if task.alone:
-            return "a jump holds the motion on its surface, or no step, however short, gives a finite state"
+            return alone.why_failed(task, i)
         if many.steps is not None and many.steps[i] >= MOST:
             return f"it needs more than {MOST:.0f} steps"
-        return "no step, however short, gives a finite state"
+        return NO_STEP
     if task.states:
         return NO_STATE
     problem = _last_good(task, many, i)
