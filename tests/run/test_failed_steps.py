@@ -176,3 +176,41 @@ def test_clock_too_coarse_for_steps() -> None:
         ph.solve(start, tol=1e-8, t_end=1e16 + 1000, progress=False)
     with pytest.warns(ph.ResultWarning, match=told):
         ph.solve(start.starting(omega=[1.0, 0.1, 0.2]), tol=1e-8, t_end=1e16 + 1000, progress=False)
+
+
+# --- torques that begin with the root of zero -------------------------------------------------------
+
+AT_REST = ph.Problem(
+    FREE.body, ph.fields.quadratic_drag(0.1) + ph.fields.gravity(1.0), euler_deg=("ZXZ", [0, 30, 0]), omega=[0, 0, 0]
+)
+NO_SERIES = "no derivatives or Taylor series at this state, .* use a method that takes values of the torque only"
+
+
+@pytest.mark.parametrize("name", ["tol", "step_tol"])
+def test_bodies_at_rest_in_a_drag_with_a_root(name: str) -> None:
+    """Their first steps are those of a pair; the others keep the bits that they have among themselves."""
+    one = ph.solve(AT_REST, tol=1e-11, t_end=2.0)
+    moving = [[0.1, 0.2, 0.3], [0.3, 0.1, 0.2]]
+    many = ph.ensemble(AT_REST, omega=[moving[0], [0, 0, 0], moving[1]], **{name: 1e-9}, t_end=2.0)
+    assert (many.failed < 0).all()
+    np.testing.assert_allclose(many.quaternion[-1, 1], one.quaternion[-1], atol=1e-7)
+    np.testing.assert_allclose(many.momentum[-1, 1], one.momentum[-1], atol=1e-7)
+    others = ph.ensemble(AT_REST, omega=moving, **{name: 1e-9}, t_end=2.0)
+    np.testing.assert_array_equal(many.quaternion[:, [0, 2]], others.quaternion)
+
+
+@pytest.mark.parametrize("options", [{"dt": 0.1, "steps": 3}, {"tol": 1e-5, "t_end": 1.0}], ids=["dt", "tol"])
+def test_series_of_a_root_of_zero(options: dict[str, Any]) -> None:
+    with pytest.raises(ph.StepError, match=NO_SERIES):
+        ph.solve(AT_REST, "taylor(8)", **options, progress=False)
+
+
+def test_series_of_a_root_of_zero_in_other_ways() -> None:
+    with pytest.raises(ph.StepError, match=NO_SERIES):
+        ph.solve(AT_REST, tol=1e-12, t_end=0.1, digits=16, progress=False)
+    with pytest.raises(ph.StepError, match=NO_SERIES):
+        ph.stepper(AT_REST.body, "taylor(8)", 0.1).step((AT_REST.quaternion, AT_REST.momentum), AT_REST.field)
+    with pytest.warns(ph.ResultWarning, match=NO_SERIES):
+        ph.ensemble(AT_REST, "taylor(8)", dt=0.1, steps=3)
+    with pytest.warns(ph.ResultWarning, match="a variation needs derivatives of the torque, which may not exist"):
+        ph.chaos(AT_REST, t_end=1.0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import math
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +13,8 @@ import numpy as np
 from ..errors import InputError
 from ..kernels.loops import COLUMNS, NO_STATE
 from ..kernels.so3 import matrix
-from ..methods.combinators.compose import in_turn
+from ..methods import Method, methods
+from ..methods.combinators.compose import in_turn, whole
 from ..methods.combinators.reversible import RUNAWAY
 from ..numbers import floats
 from ..physics.fields import Field
@@ -38,7 +41,41 @@ def explain(state: RunState[Problem]) -> str:
         return fault
     smaller = _shorter_turn(state)
     fault = (NO_STATE if state.residual <= 0 else unsolved(float(state.residual))) + _length(state)
+    if not smaller and state.run.digits is None:
+        fault += without_derivatives(problem_at(state), state.method)
     return fault + (f"; try dt = {state.units.times(smaller, back=True):.2g}" if smaller else "")
+
+
+def problem_at(state: RunState[Problem]) -> Problem:
+    """Return the problem of a run with its last good state as the initial one."""
+    made = copy.copy(state.problem)
+    made.t0, (made.quaternion, made.momentum) = float(state.t), state.problem.user_axes(*state.y[:2])
+    return made
+
+
+def without_derivatives(problem: Problem, method: Method) -> str:
+    """Say that a method needs derivatives of the torque that do not exist at the initial state, if so."""
+    if problem.field is None or method.asks.values_only:
+        return ""
+    (y, system), torque = problem.kernel_data(floats.number), torque_kernel(problem, floats.number, method)
+    try:
+        (q, m, *_), _ = whole(method)(floats.number)(TINY, problem.t0, y, system, torque)
+        if math.isfinite(math.fsum((*q, *m))):
+            return ""
+    except (ArithmeticError, ValueError):
+        pass
+    except TypeError:
+        return ""
+    return NO_DERIVATIVES
+
+
+TINY = 2.0**-60
+"""A step in which nothing but a derivative that does not exist makes the state undefined."""
+
+NO_DERIVATIVES = (
+    "; the torque has no derivatives or Taylor series at this state, such as the root of a quantity that is zero; use "
+    "a method that takes values of the torque only"
+)
 
 
 def explain_in(state: RunState[Any], check: Callable[[float], object]) -> str:
@@ -163,9 +200,19 @@ def gave_up(problem: Problem, path: Path, method: str) -> str:
     """Explain why a run to a tolerance ended early, in the units of the user."""
     t = float(path.times[-1])
     if not path.crawling:
-        return f"{method} failed at t = {t:g}: {why_no_step(problem, path)}"
+        why = why_no_step(problem, path)
+        return f"{method} failed at t = {t:g}: {why}" + (_series_fault(problem, path, method) if why == NO_STEP else "")
     tried = len(path.times) + path.rejected
     return f"{method} gave up at t = {t:g} after {tried} tried steps: {_why_short(problem, path)}"
+
+
+def _series_fault(problem: Problem, path: Path, method: str) -> str:
+    """Say that the method with this label has no series at the last state of a path, if so."""
+    with contextlib.suppress(InputError):  # orders above those of steps in doubles
+        made = copy.copy(problem)
+        made.t0, made.quaternion, made.momentum = _last(problem, path)
+        return without_derivatives(made, methods[method])
+    return ""
 
 
 def why_no_step(problem: Problem, path: Path) -> str:

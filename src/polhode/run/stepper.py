@@ -33,6 +33,7 @@ from ..physics.fields.varying_inertia import VaryingField
 from ..physics.problem import ROTATION_TOLERANCE, Problem, _attitude, _vector, check_axial, finite_number
 from ..physics.validate import check_unit_of_time
 from .cut_steps import can_cut, cut_at_edges, warn_of_edges
+from .failures import without_derivatives
 from .integrator import check_fit, step_kernel, torque_kernel
 from .located_steps import LocatedSteps, can_locate, crossing
 
@@ -340,6 +341,9 @@ class Stepper:
         why = f"its equation was not solved (relative residual {residual:.1e})"
         if not residual > 0:
             why = NO_STATE
+            if isinstance(torque, Field):
+                here = Problem(self.body, torque, attitude=q, momentum=m, t0=t)
+                why += without_derivatives(here, self.method)
         return StepError(f"{head}: {why}; try a smaller dt")
 
 

@@ -15,11 +15,12 @@ from ...physics.control.controller import ControlField
 from ...physics.fields import Field
 from ...physics.fields.sides import has_jumps
 from ...physics.fields.sums import SumField
+from ...physics.fields.variation import VariationField
 from ...physics.problem import Problem
 from ...physics.validate import excess
 from .. import control
 from ..cut_steps import can_cut, crossed_edges, crossing
-from ..failures import NO_STEP, unsolved
+from ..failures import NO_STEP, unsolved, without_derivatives
 from ..integrator import torque_kernel
 from ..located_steps import INSTEAD_OF_STEP_TOL, conditions_crossed
 from . import alone
@@ -28,6 +29,11 @@ from .edges import same_edges
 if TYPE_CHECKING:
     from ...results.ensemble import Ensemble
     from .task import Task
+
+NOT_DIFFERENTIABLE = (
+    "; a variation needs derivatives of the torque, which may not exist at the start, such as those of the root of a "
+    "quantity that is zero; begin away from there"
+)
 
 NAMED = 5
 """Largest number of bodies named in a message."""
@@ -126,7 +132,8 @@ def reason(task: Task, many: Ensemble, i: int) -> str:
             return alone.why_failed(task, i)
         if many.steps is not None and many.steps[i] >= MOST:
             return f"it needs more than {MOST:.0f} steps"
-        return NO_STEP
+        varied = isinstance(task.batch.field, VariationField) and int(many.failed[i]) == 1
+        return NO_STEP + NOT_DIFFERENTIABLE * varied
     if task.states:
         return NO_STATE
     problem = _last_good(task, many, i)
@@ -138,7 +145,9 @@ def reason(task: Task, many: Ensemble, i: int) -> str:
         _, residual = whole(task.method)(floats.number)(dt, problem.t0, y, system, torque)
     except (ArithmeticError, TypeError, ValueError):
         residual = 0.0
-    return unsolved(float(residual)) if residual > 0 else NO_STATE
+    if residual > 0:
+        return unsolved(float(residual))
+    return NO_STATE + without_derivatives(problem, task.method)
 
 
 def _last_good(task: Task, many: Ensemble, i: int) -> Problem | str:

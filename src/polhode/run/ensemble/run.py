@@ -13,6 +13,7 @@ from ..._memo import MADE
 from ...errors import InputError
 from ...kernels.loops import COLUMNS
 from ...methods.adaptive.controller import controlled_step_from_estimate
+from ...methods.adaptive.verner87 import verner87
 from ...numbers import floats
 from ...physics.fields.states import places
 from ...physics.observers.statistics import same_system
@@ -163,7 +164,11 @@ class Course:
 
 
 def _integrate_adaptively(task: Task, found: Any, threads: int | None) -> None:
-    """Run a task with adaptive steps; the step counts are stored after the state."""
+    """Run a task with adaptive steps; the step counts are stored after the state.
+
+    Bodies whose first step by series fails are run again with a pair: the torque may begin with the root of zero there,
+    such as a drag in the square of the velocity at rest.
+    """
     if task.batch.dt[0] < 0:
         backwards.run(task, found, functools.partial(_integrate_adaptively, threads=threads))
         return
@@ -171,9 +176,13 @@ def _integrate_adaptively(task: Task, found: Any, threads: int | None) -> None:
     longest, *more = np.unique(task.longest).tolist()
     if more:
         for x in (longest, *more):
-            _integrate_some_adaptively(task, found, threads, np.flatnonzero(task.longest == x))
+            _integrate_some_adaptively(task, found, threads, np.flatnonzero(task.longest == x), x)
         return
     _ADAPTIVE[task.device](task, (task.t0, task.times()[1:], longest), found, threads)
+    without_series = np.flatnonzero(found[-1] == 1) if task.method.estimated is None else found[-1][:0]
+    if len(without_series):
+        pair = dataclasses.replace(task, method=verner87)
+        _integrate_some_adaptively(pair, found, threads, without_series, longest)
 
 
 def _adaptively_on_cores(task: Task, times: tuple[float, np.ndarray, float], found: Any, threads: int | None) -> None:
@@ -226,10 +235,11 @@ _ADAPTIVE = {"cpu": _adaptively_on_cores, "cuda": _adaptively_on_card}
 """Functions that run bodies to a tolerance, by device."""
 
 
-def _integrate_some_adaptively(task: Task, found: Any, threads: int | None, chosen: np.ndarray) -> None:
-    """Run some of the bodies, with equal longest steps, adaptively."""
-    assert task.longest is not None
-    part = dataclasses.replace(task, batch=task.batch.some(chosen), longest=task.longest[chosen[:1]])
+def _integrate_some_adaptively(
+    task: Task, found: Any, threads: int | None, chosen: np.ndarray, longest: float
+) -> None:  # fmt: skip
+    """Run some of the bodies, with this longest step, adaptively."""
+    part = dataclasses.replace(task, batch=task.batch.some(chosen), longest=np.array([longest]))
     parts = part.found()
     _integrate_adaptively(part, parts, threads)
     for whole, some in zip(found[:-1], parts[:-1], strict=True):
