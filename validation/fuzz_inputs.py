@@ -7,8 +7,10 @@ python validation/fuzz_inputs.py cli [COUNT]            command lines of random 
 
 Measured (2 cores, Python 3.11):
 
-    api     20,600 calls of functions that do not integrate: 19,039 rejected, 1,547 accepted, 2 late (compiling), 12
-            raw errors, since repaired; functions that integrate, ten objects in every argument: no raw error
+    api     48,152 attempts in 142 of 293 calls (results, pictures, estimates, other spaces, steppers): 43,360 rejected,
+            4,663 accepted, 13 errors of the user's own functions, 93 raw errors, since repaired, 21 late and 2 that no
+            signal ended (runs to t = 2^53 and 2^53 steps, as asked for). The others were called in runs that were
+            stopped, with the same result: raw errors, since repaired
     mesh    311 files: 274 rejected, 37 accepted, no raw error
     toml    1,000 files: 978 rejected, 22 accepted, no raw error
     cli     120 command lines: one raw error (a link to itself), since repaired

@@ -367,3 +367,15 @@ def test_sums_over_rows():
     fly, sol = ph.propagator(problem, tol=1e-6), ph.solve(problem, tol=1e-6, t_end=1.0)
     for _ in range(3):
         assert fly(problem.quaternion, problem.momentum, 1.0).quaternion == tuple(sol.quaternion[-1].tolist())
+
+
+def test_parameters_that_are_arrays_may_repeat_and_change_in_place():
+    """The propagator of the last parameters is kept; which they were does not depend on the arrays given."""
+    problem = ph.Problem(ph.Body([1.0, 2.0, 2.5]), ph.fields.gyrostat((0.1, 0.0, 0.2)), omega=[0.3, 1.0, 0.2])
+    fly, rotor = ph.propagator(problem, step_tol=1e-8), np.array([0.1, 0.0, 0.2])
+    first = fly(t_end=1.0, params={"momentum": rotor})
+    assert fly(t_end=1.0, params={"momentum": rotor.copy()}) == first
+    rotor[0] = 0.5
+    assert fly(t_end=1.0, params={"momentum": rotor}).momentum != first.momentum
+    with pytest.raises(ph.InputError, match="params must be"):
+        fly(t_end=1.0, params=rotor)

@@ -282,8 +282,14 @@ class Adaptive:
             beyond = [float(norm(y[-2])), float(norm(y[-1]))]
             then = self.checked(t, self.proposed(t, beyond, per_time), w, per_time)
             piece = Piece(t, q, y[: self.order])
-            q = _attitude_after(piece, number(then) - number(t), self.rate.frame)
-            self.estimate += max(c * abs(then - t) ** (self.order + 1 + k) for k, c in enumerate(beyond))
+            try:
+                q = _attitude_after(piece, number(then) - number(t), self.rate.frame)
+                self.estimate += max(c * abs(then - t) ** (self.order + 1 + k) for k, c in enumerate(beyond))
+            except (OverflowError, ValueError):  # of powers, and of sines of infinity
+                raise InputError(
+                    f"the rotation from t = {t:g} to {then:g}, or a power of this time, exceeds all doubles; "
+                    "choose another unit of time"
+                ) from None
             yield piece, then, q
             t = then
 

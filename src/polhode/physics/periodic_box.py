@@ -10,6 +10,9 @@ from ..errors import InputError
 from .array_arguments import check_finite, target
 from .validate import real_array
 
+SHORTEST = 1e-100
+"""Shortest edge: numbers of edges in a distance are doubles."""
+
 
 class PeriodicBox:
     """A box with right angles that repeats in all three directions; one corner is the origin.
@@ -32,6 +35,8 @@ class PeriodicBox:
         given = real_array(lengths, "lengths must be one number or three", key="lengths")
         if given.shape not in ((), (3,)) or not (np.isfinite(given) & (given > 0)).all():
             raise InputError(f"lengths must be one positive number, or three; got {lengths!r}", "lengths")
+        if given.min() < SHORTEST:
+            raise InputError(f"lengths must be at least {SHORTEST:g}; got {lengths!r}: choose another unit", "lengths")
         self.lengths = np.array(np.broadcast_to(given, 3))
         self.lengths.flags.writeable = False
 

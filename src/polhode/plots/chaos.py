@@ -29,7 +29,7 @@ REGULAR, CHAOTIC = 1.5, 8.0
 @styled
 def chaos_map(found: ChaosMap, indicator: str, ax: Any) -> Picture:
     """Draw an indicator over the plane of starts."""
-    if indicator not in INDICATORS:
+    if not isinstance(indicator, str) or indicator not in INDICATORS:
         raise InputError(f"indicator must be one of {', '.join(INDICATORS)}; got {indicator!r}")
     fig, ax = axes_of(ax, (5.4, 4.2))
     limits: dict[str, Any] = {"vmin": REGULAR, "vmax": CHAOTIC} if "megno" in indicator else {}

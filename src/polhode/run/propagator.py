@@ -18,6 +18,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from ..errors import InputError
 from ..methods.families.jacobi import jacobi
 from ..physics.fields.states import without_states
@@ -254,19 +256,25 @@ class Propagator:
 
     def _with(self, params: Mapping[str, Any]) -> Propagator:
         """Return the propagator with new values of parameters; the last one is kept."""
-        if self._bound is not None and self._bound[0] == params:
-            return self._bound[1]
         field = self.problem.field
         if not isinstance(params, Mapping) or (field is None and params):
             raise InputError(
                 f"params must be new values of parameters of the field, by name, such as {{'mgl': 2.0}}; got {params!r}"
                 + ("" if field else ", and this problem has no field")
             )
+        given = {name: _copied(value) for name, value in params.items()}
+        if self._bound is not None and self._bound[0] == given:
+            return self._bound[1]
         new = None if field is None else field.bind(**params)
         is_same = field is None or (new is not None and new.trace is field.trace)
         made = Propagator(replaced(self.problem, field=new), self.wish, self._shared if is_same else None)
-        self._bound = dict(params), made
+        self._bound = given, made
         return made
+
+
+def _copied(value: Any) -> Any:
+    """Return the value of a parameter such that a later one can be compared with it, also if it changes in place."""
+    return value.tolist() if isinstance(value, np.ndarray) else list(value) if isinstance(value, list) else value
 
 
 def _with_tolerance(problem: Problem, name: str, tol: float) -> Propagator:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
+from ..errors import InputError
 from .interface import Interface, reference
 
 STEPS = 100
@@ -34,4 +35,7 @@ def trial(made: Interface, dt: float | None) -> Trial:
     if dt is None:
         rate = math.hypot(*(w * m for w, m in zip(made.inverse, made.momentum, strict=True)))
         dt = float(f"{TURN / (rate or 1.0):.0e}")
-    return Trial(dt, made.problem.t0, STEPS, reference(made, dt, STEPS))
+    try:
+        return Trial(dt, made.problem.t0, STEPS, reference(made, dt, STEPS))
+    except (ValueError, OverflowError):  # of a function of Python's math
+        raise InputError(f"dt = {dt:g} is too large for the steps of the self-test; give a smaller one", "dt") from None

@@ -44,6 +44,9 @@ STARTS: Mapping[str, Mapping[str, float]] = {
     "top": {"I1": 5.0, "I3": 1.0, "mgl": 20.0, "spin": 30.0, "tilt": 25.0, "precession": 0.0},
     "free": {"I1": 1.0, "I2": 2.0, "I3": 2.8, "spin": 3.0, "tilt": 1.0},
 }
+LARGEST = 1e100
+"""Largest value of a slider; its range is wider."""
+
 METHODS = {"top": "blanes_moan4(dmv10)", "free": "dmv10"}
 """The method of each kind by default: of order 4 with gravity, of order 10 without a torque."""
 
@@ -107,7 +110,10 @@ def _example(kind: str) -> Problem:
 
 
 def _value(name: str, value: Any) -> float:
-    return positive(name, value) if name.startswith("I") else finite_number(name, value)
+    found = positive(name, value) if name.startswith("I") else finite_number(name, value)
+    if abs(found) > LARGEST:
+        raise InputError(f"{name} must be at most {LARGEST:g}, which a slider can show; got {found:g}", name)
+    return found
 
 
 def _slider(kind: str, name: str, value: float) -> dict[str, Any]:

@@ -125,7 +125,7 @@ def fit(
         start, first = apart(problem.t0, early)
         raise InputError(f"measurements must not be before the initial state at t0 = {start}; got t = {first}")
     numbers = free_numbers(problem, free, measured)
-    if loss not in LOSSES:
+    if not isinstance(loss, str) or loss not in LOSSES:
         raise InputError(f"loss must be one of {', '.join(LOSSES)}; got {loss!r}", "loss")
     known = Priors(numbers, by_name("priors", priors, "{'omega': ([0.0, 0.0, 1.0], 0.1)}"))
     count = sum(_count(one) for one in measured) + known.count
@@ -155,7 +155,7 @@ class Priors:
             size = place.stop - place.start
             try:
                 v, s = (np.broadcast_to(np.asarray(x, float), size) for x in pair)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 raise InputError(
                     f"the prior of {name} must be (value, sigma), {size} numbers each; got {pair!r}"
                 ) from None

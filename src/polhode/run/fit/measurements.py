@@ -17,7 +17,7 @@ from ...kernels.so3 import conj, mul
 from ...numbers.dual import Dual
 from ...physics.observers.observable import Observable
 from ...physics.problem import Problem
-from ...physics.validate import apart, real_array
+from ...physics.validate import apart, flag, real_array
 from ...results.trajectory import Trajectory
 
 __all__ = ["attitudes", "directions", "rates", "values"]
@@ -105,7 +105,7 @@ def rates(t: Any, omega: Any, *, sigma: Any, bias: bool = False) -> Measurement:
         by_state = np.concatenate([np.zeros((n, 3, 3)), np.broadcast_to(inverse, (n, 3, 3))], 2)
         return Residuals(sol.omega - one.value, by_state, np.broadcast_to(np.eye(3), (n, 3, 3)))
 
-    return Measurement("rates", times, w, _sigma(sigma, w.shape), model, bool(bias))
+    return Measurement("rates", times, w, _sigma(sigma, w.shape), model, flag("bias", bias))
 
 
 def directions(t: Any, seen: Any, known: Any, *, sigma: Any) -> Measurement:
@@ -114,7 +114,11 @@ def directions(t: Any, seen: Any, known: Any, *, sigma: Any) -> Measurement:
     `known` is (n, 3), or (3,) for one object: a star, the Sun, the magnetic field. `sigma` in rad, as in `rates`.
     """
     times, v = _times(t), _rows("seen", seen, t, 3)
-    space = np.broadcast_to(real_array(known, "known must be unit vectors (3,) or (n, 3)"), v.shape)
+    expected = "known must be unit vectors (3,) or (n, 3)"
+    space = real_array(known, expected, key="known")
+    if space.shape not in ((3,), v.shape):
+        raise InputError(f"{expected}; got shape {space.shape}", "known")
+    space = np.broadcast_to(space, v.shape)
     for name, one in (("seen", v), ("known", space)):
         wrong = np.flatnonzero(abs(np.linalg.norm(one, axis=1) - 1) > 1e-3)
         if len(wrong):
