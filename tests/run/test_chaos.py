@@ -111,7 +111,7 @@ def indicators(found):
 
 def test_words_of_statistics_to_a_tolerance_are_the_indicators():
     times = np.linspace(0.5, 30.0, 60)
-    expected = ph.chaos(TOP, **STARTS, times=times)
+    expected = ph.chaos(TOP, **STARTS, times=np.append(0.0, times))
     many = ph.ensemble(TOP, **STARTS, times=times, step_tol=1e-9, statistics=WORDS)
     for name, values in indicators(expected).items():
         assert np.allclose(many.statistics[name].last, values, rtol=1e-12)
@@ -151,7 +151,7 @@ BRAKED = ph.Problem(TENSOR.body, brakes(level=0.2, burn=0.7), omega=(0.9, 0.4, 0
 
 
 def test_jumps_change_the_variation_by_the_saltation_matrix():
-    nu, times, inertia, start = 1.3, np.linspace(0.01, 4.0, 400), BRAKED.body.inertia, np.array(state_at_start())
+    nu, times, inertia, start = 1.3, np.linspace(0.0, 4.0, 401), BRAKED.body.inertia, np.array(state_at_start())
     found = ph.chaos(BRAKED, t_end=4.0, step_tol=1e-10, frequency=nu, times=times)
     tangent = ph.solve(BRAKED, step_tol=1e-10, t_end=4.0, tangent=True).at(found.t).tangent
     ends = tangent.matrix @ np.concatenate([start[:3], nu * inertia @ start[3:6]])

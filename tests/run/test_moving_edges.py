@@ -133,7 +133,7 @@ def test_an_ensemble_to_a_tolerance_has_the_derivatives_of_its_runs():
     many = ph.ensemble(problem(field), omega=omega, step_tol=1e-8, t_end=2.0, times=[1.0, 2.0], tangent=True)
     for i in range(2):
         one = ph.solve(problem(field).starting(omega=omega[i]), step_tol=1e-8, t_end=2.0, tangent=True)
-        expected = one.at([0.0, 1.0, 2.0]).tangent
+        expected = one.at([1.0, 2.0]).tangent
         assert (many.tangent.params["stop"][:, i] == expected.params["stop"]).all()
         assert (many.tangent.matrix[:, i] == expected.matrix).all()
 

@@ -5,6 +5,7 @@ Arrays begin with the time, or with the time and the body; `...` below stands fo
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,33 @@ class Derivatives:
             deviations = np.broadcast_to(given, shape).ravel()
             found = found + _carried(slope, checked_covariance(name, deviations, slope.shape[-1]))
         return Covariance(self.t, found)
+
+
+class SomeDerivatives(Derivatives):
+    """Derivatives at some of the times of others; they are computed when they are read."""
+
+    def __init__(self, whole: Any, rows: np.ndarray, t: np.ndarray) -> None:
+        self.t, self._whole, self._rows = t, whole, rows
+
+    @functools.cached_property
+    def matrix(self) -> np.ndarray:
+        """Derivatives with respect to the initial states."""
+        return np.asarray(self._whole.matrix[self._rows])
+
+    @functools.cached_property
+    def inertia(self) -> np.ndarray:
+        """Derivatives with respect to the inertia."""
+        return np.asarray(self._whole.inertia[self._rows])
+
+    @functools.cached_property
+    def params(self) -> dict[str, np.ndarray]:
+        """Derivatives with respect to the parameters of the field, by name; empty if it has none."""
+        return {name: values[self._rows] for name, values in self._whole.params.items()}
+
+    @property
+    def symplectic_defect(self) -> np.ndarray:
+        """Largest entry of A^T W(Pi) A - W(Pi_0)."""
+        return np.asarray(self._whole.symplectic_defect[self._rows])
 
 
 def _carried(slope: np.ndarray, P: np.ndarray) -> np.ndarray:

@@ -47,7 +47,7 @@ class Ensemble:
     method : name of the method
     seconds : run time, without compilation
     compile_seconds : time spent compiling or loading compiled code
-    statistics : the requested statistics, by name; with them only the first and the last state are stored
+    statistics : the requested statistics, by name; with them and without `times`, the first and the last state are kept
     steps : (N,) numbers of steps if the bodies chose their own steps, else None
     bodies : the bodies and their field; None if unknown
     dt : (1,) or (N,) step sizes, None if they vary
@@ -56,6 +56,7 @@ class Ensemble:
     events : for each requested event, a list with one Trajectory per body: the states at which it occurred
     states : states of the field (`ph.states`), or of Nosé-Hoover chains, by name, each (n, N, ...)
     kept : names of those among them that are states of the method
+    t0 : start of the runs, if they were asked for given times; otherwise the first of `t`
     tangent : with ``tangent=True``, derivatives: ``.matrix``, ``.inertia``, ``.params``, ``.covariance(...)``
     error_estimate : (N,) with `tol`, the estimated error at the end: the larger of the attitude error (an angle) and
         the momentum error relative to the largest momentum; NaN for a body that failed. Otherwise None
@@ -86,6 +87,7 @@ class Ensemble:
     events: list[list[Trajectory]] = dataclasses.field(default_factory=list, repr=False)
     states: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict, repr=False)
     kept: tuple[str, ...] = dataclasses.field(default=(), repr=False)
+    t0: float | None = dataclasses.field(default=None, repr=False)
     tangent: Any = dataclasses.field(default=None, repr=False)
 
     @functools.cached_property

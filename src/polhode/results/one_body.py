@@ -85,12 +85,18 @@ def states_of(many: Ensemble, i: int) -> tuple[np.ndarray, np.ndarray]:
     if failed < 0:
         return t, np.arange(len(t))
     fine = np.isfinite(many.quaternion[:, i]).all(axis=1) & np.isfinite(many.momentum[:, i]).all(axis=1)
-    chosen = np.flatnonzero(fine[:-1])
-    if many.dt is not None and fine[-1] and chosen.size:
-        last = t[0] + (failed - 1) * _dt(many, i)
-        if abs(last - t[0]) > abs(t[chosen[-1]] - t[0]):
+    chosen, t0 = np.flatnonzero(fine[:-1]), _start(many, t)
+    if many.dt is not None and fine[-1] and (chosen.size or many.t0 is not None):
+        last = t0 + (failed - 1) * _dt(many, i)
+        last = min(last, t[-1], key=lambda x: abs(x - t0))  # it may fail after the last of the times
+        if not chosen.size or abs(last - t0) > abs(t[chosen[-1]] - t0):
             return np.append(t[chosen], last), np.append(chosen, len(t) - 1)
     return t[chosen], chosen
+
+
+def _start(many: Ensemble, t: np.ndarray) -> float:
+    """Start of the run of a body whose states are kept at times t."""
+    return float(t[0] if many.t0 is None else many.t0)
 
 
 def _dt(many: Ensemble, i: int) -> float:
@@ -107,7 +113,8 @@ def info(many: Ensemble, i: int, t: np.ndarray) -> Info:
     return Info(
         method=many.method, dt=dt, inertia=tuple(map(tuple, body.inertia.tolist())), problem=bodies.name,
         field=repr(field) if field else "", status="finished" if failed < 0 else "failed", every=many.every,
-        steps=own or (round((t[-1] - t[0]) / dt) if dt else 0), tol=many.tol, accepted=own, shapes=body.looks,
+        steps=own or (round((t[-1] - _start(many, t)) / dt) if dt and len(t) else 0), tol=many.tol, accepted=own,
+        shapes=body.looks,
         error_estimate=None if many.error_estimate is None else float(many.error_estimate[i]),
         states=tuple((name, many.states[name].shape[2:]) for name in many.kept if name in many.states),
     )  # fmt: skip

@@ -26,7 +26,7 @@ FIXED = ("body", "field", "out", "scheduler", "resume", "overwrite", "statistics
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Chaos:
-    """Chaos indicators of many motions, at the start and at the kept times. Arrays are (n, N): time, body.
+    """Chaos indicators of many motions, at the start and at the end, or at given times. Arrays are (n, N): time, body.
 
     Attributes
     ----------
@@ -164,15 +164,15 @@ def chaos(
     varied = copy.copy(problem)
     varied.field = chaos_words.varied_field(problem, nu, end)
     many = ensemble(varied, t_end=end, step_tol=step_tol, tol=tol, **starts)
-    return _indicators(many, problem.t0)
+    return _indicators(many, problem.t0, end)
 
 
-def _indicators(many: Ensemble, t0: float) -> Chaos:
+def _indicators(many: Ensemble, t0: float, end: float) -> Chaos:
     state = many.states[PREFIX + STATE]
     growth, weighted, mean = (state[..., place] for place in (GROWTH, WEIGHTED, MEAN))
     s = (many.t - t0).reshape(len(many.t), -1)
     passed = np.where(s > 0, s, 1.0)
-    share = passed / s[-1]
+    share = passed / (end - t0)
     return Chaos(many.t, growth, growth / passed, 2 * weighted / share, mean / share, many)
 
 

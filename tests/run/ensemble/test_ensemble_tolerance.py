@@ -460,9 +460,9 @@ def test_a_body_run_by_itself_keeps_its_states_until_it_fails(how, sign) -> None
     assert (many.failed > 0).all()
     assert many.error_estimate is None or np.isnan(many.error_estimate).all()
     short = ph.solve(one, times=times[:3], progress=False, **law, **how)
-    np.testing.assert_allclose(many.quaternion[1:4, 0], short.quaternion, atol=1e-7)
+    np.testing.assert_allclose(many.quaternion[:3, 0], short.quaternion, atol=1e-7)
     assert np.isfinite(many.quaternion).all()
-    assert many[0].t.tolist() == [0.0, *times[:3]]
+    assert many[0].t.tolist() == times[:3].tolist()
 
 
 def test_results_with_a_tolerance_can_be_pickled() -> None:

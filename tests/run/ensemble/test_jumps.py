@@ -97,8 +97,8 @@ def test_jumps_in_the_state():
         assert many[i].at(0.4321).momentum == pytest.approx(sol.at(0.4321).momentum, abs=1e-14)
         assert many.events[0][i].t == pytest.approx(sol.events[0].t, abs=1e-14)
         assert (many.tangent.matrix[:, i] == sol.tangent.matrix).all()
-        assert (times.momentum[:, i] == sol.momentum[[0, 10, 70, 120]]).all()
-        assert (times.tangent.matrix[:, i] == sol.tangent.matrix[[0, 10, 70, 120]]).all()
+        assert (times.momentum[:, i] == sol.momentum[[10, 70, 120]]).all()
+        assert (times.tangent.matrix[:, i] == sol.tangent.matrix[[10, 70, 120]]).all()
 
 
 def test_many_bodies_one_by_one_are_told(monkeypatch):

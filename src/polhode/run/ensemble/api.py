@@ -122,8 +122,8 @@ def ensemble(
     max_step : with `tol` or `step_tol`, the longest step, for torques that act only for a short time
     every : keep steps 0, every, 2 every, ... and the last; by default the start and the end. Not with `tol`, because
         every body has its own steps: give `times`
-    times : keep the states at these times, at the start and at the end. Adaptive steps end there; with a method and
-        `dt` they must be ends of steps, t0 + n dt
+    times : keep the states at these times, and no others; the last is the default t_end. Adaptive steps end there; with
+        a method and `dt` they must be ends of steps, t0 + n dt
     device : "cpu", or "cuda" for an NVIDIA GPU (extra `cuda`); the results agree to round-off, with
         tol or step_tol to the tolerance
     statistics : observables to accumulate instead of storing the path: "energy", "kinetic_energy", "momentum_norm",
@@ -189,8 +189,9 @@ def ensemble(
             like = bodies if isinstance(bodies, Problem) else task.model
             varied = dataclasses.replace(inputs, field=chaos_words.varied_problem(task, like).field)
             run = to_tolerance(varied, tol, step_tol, max_step, device, times)
-            return _with_warnings(run, chaos_words.observed(task, run.run()), tol)
-        return _with_warnings(task, _run(task, out, overwrite, resume, scheduler, unit, progress), tol)
+            return kept_times.selected(task, _with_warnings(run, chaos_words.observed(task, run.run()), tol))
+        many = _with_warnings(task, _run(task, out, overwrite, resume, scheduler, unit, progress), tol)
+        return many if out is not None or scheduler is not None else kept_times.selected(task, many)
     Bounds.refuse(None, max_step)
     if method is None or dt is None or (steps is None and inputs.t_end is None):
         raise InputError("an ensemble needs either method, dt and steps (or t_end), or tol and t_end")
@@ -218,7 +219,8 @@ def ensemble(
         _refuse_with_chaos(out=out, scheduler=scheduler, control=control)
         task = chaos_words.with_variation(task, bodies if isinstance(bodies, Problem) else task.model)
     task = dataclasses.replace(task, in_lanes=out is not None or scheduler is not None)
-    return _with_warnings(task, _run(task, out, overwrite, resume, scheduler, unit, progress))
+    many = _with_warnings(task, _run(task, out, overwrite, resume, scheduler, unit, progress))
+    return many if task.in_lanes else kept_times.selected(task, many)
 
 
 def _run(task: Task, out: Any, overwrite: bool, resume: bool, scheduler: Any, unit: Any, progress: Any) -> Ensemble:
@@ -394,7 +396,7 @@ def to_tolerance(
     return Task(
         batch, chosen, model, t0, 1, 1, device, watch(statistics, model), tolerance=None if free else given,
         longest=longest, tol=None if tol is None else given, stops=np.array([t_end]) if stops is None else stops,
-        step_tol=None if step_tol is None else given, tangent=tangent,
+        asked=kept_times.asked(times), step_tol=None if step_tol is None else given, tangent=tangent,
     )  # fmt: skip
 
 

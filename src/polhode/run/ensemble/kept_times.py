@@ -1,4 +1,4 @@
-"""States of an ensemble at given times.
+"""States of an ensemble at given times: the result has those, and no others.
 
 Adaptive steps end at each of them. Equal steps must pass there: the states of all of them are among those of every g-th
 step, where g is the greatest common divisor of their step numbers. The exact motion of free bodies is evaluated.
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError
+from ...results.derivatives import SomeDerivatives
 from ...results.ensemble import Ensemble
 from ..kept import Kept
 from ..step_count import Interval, end_time, step_numbers
@@ -39,6 +40,35 @@ def checked(times: Any, t0: float, end: float) -> np.ndarray | None:
     return whole[1:]
 
 
+def asked(times: Any) -> np.ndarray | None:
+    """Return the times that a user asks for; None if none are given."""
+    return None if times is None else Kept.of(1, times, None).times
+
+
+def selected(task: Task, many: Ensemble) -> Ensemble:
+    """Return the result with the states that were asked for, of those that the run kept: from its start to its end.
+
+    The last state of a body that failed before is its last good one.
+    """
+    if task.asked is None:
+        return many
+    whole = np.append(task.t0, task.times()[-1] if task.stops is None else task.stops)
+    sign = 1.0 if whole[-1] >= task.t0 else -1.0  # an end is reached up to round-off
+    rows = np.minimum(np.searchsorted(sign * whole, sign * task.asked), len(whole) - 1)
+    lost = (many.failed >= 0) & ~np.isfinite(many.quaternion[rows[-1]]).all(-1)
+
+    def some(values: np.ndarray) -> np.ndarray:
+        found = values[rows]
+        found[-1, lost] = values[-1, lost]
+        return found
+
+    return dataclasses.replace(
+        many, t=task.asked, quaternion=some(many.quaternion), momentum=some(many.momentum), t0=task.t0, dense=None,
+        states={name: some(values) for name, values in many.states.items()},
+        tangent=None if many.tangent is None else SomeDerivatives(many.tangent, rows, task.asked),
+    )  # fmt: skip
+
+
 def among_steps(task: Task, times: Any) -> Task:
     """Return a task with equal steps that keeps the states at given times; refuse times between steps."""
     if task.per_body_times:
@@ -51,6 +81,7 @@ def among_steps(task: Task, times: Any) -> Task:
     stops = checked(times, task.t0, last if there else task.t0 + task.count * dt)
     assert stops is not None
     numbers = step_numbers(task.t0, dt, stops)
+    task = dataclasses.replace(task, asked=asked(times))
     if len(stops) == 1:
         return dataclasses.replace(task, every=task.count)
     return dataclasses.replace(task, stops=stops, every=int(np.gcd.reduce(numbers)))

@@ -44,12 +44,14 @@ def check_times(name: str, times: Any) -> None:
 
 
 def added(task: Task, many: Ensemble, variation: np.ndarray | None = None) -> Ensemble:
-    """Return the result with statistics over its states, of which only the first and the last are kept."""
+    """Return the result with statistics over its states; without times only the first and the last are kept."""
     assert task.wanted is not None
-    ends: dict[str, Any] = {name: getattr(many, name)[[0, -1]] for name in ("t", "quaternion", "momentum")}
-    ends["states"] = {name: values[[0, -1]] for name, values in many.states.items()}
     found = statistics(task.wanted, task.batch, many, variation)
-    return dataclasses.replace(many, **ends, statistics=found, dense=None)
+    many = dataclasses.replace(many, statistics=found, dense=None)
+    if task.asked is not None:
+        return many
+    ends: dict[str, Any] = {name: getattr(many, name)[[0, -1]] for name in ("t", "quaternion", "momentum")}
+    return dataclasses.replace(many, **ends, states={name: values[[0, -1]] for name, values in many.states.items()})
 
 
 def statistics(

@@ -63,6 +63,7 @@ class Plan:
     longest: np.ndarray | None = None
     tol: float | None = None
     stops: np.ndarray | None = None
+    asked: np.ndarray | None = None
     step_tol: float | None = None
     events: tuple[Event, ...] = ()
 
@@ -75,8 +76,8 @@ class Plan:
         longest = self.longest if self.longest is None or len(self.longest) == 1 else self.longest[begin:end]
         return Task(
             batch, methods[self.method], model, self.t0, self.count, self.every, self.device, self.wanted,
-            tolerance=self.tolerance, longest=longest, tol=self.tol, stops=self.stops, step_tol=self.step_tol,
-            events=self.events,
+            tolerance=self.tolerance, longest=longest, tol=self.tol, stops=self.stops, asked=self.asked,
+            step_tol=self.step_tol, events=self.events,
         )  # fmt: skip
 
 
@@ -97,7 +98,7 @@ def plan(task: Task, path: Path) -> Plan:
         str(path.absolute()), method.name if known else method, model.body, model.field,
         (model.quaternion, model.momentum), task.t0,
         task.count, task.every, task.device, task.wanted, _version.__version__, task.tolerance, task.longest, task.tol,
-        task.stops, task.step_tol, task.events,
+        task.stops, task.asked, task.step_tol, task.events,
     )  # fmt: skip
 
 

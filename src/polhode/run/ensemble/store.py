@@ -38,6 +38,7 @@ from ...results.store.ensemble_store import (
 from ...results.store.integrity import CHECKSUMS, DIGEST, Damage
 from ...results.store.targets import consolidated
 from .. import control
+from . import kept_times
 from .batch import BodyBatch
 from .task import Task
 
@@ -52,7 +53,8 @@ def create(path: Path, task: Task, shard_size: int, labels: Mapping[str, np.ndar
     new = atomic.hidden(path)
     try:
         root = zarr.open_group(new, mode="w", zarr_format=3)
-        sizes = {"time": len(task.kept), "body": task.batch.number, **file_format.SIZES}
+        rows = len(task.kept if task.per_body_times else task.shown)
+        sizes = {"time": rows, "body": task.batch.number, **file_format.SIZES}
         observed = {} if task.wanted is None else task.wanted.sizes
         for name in (*VARIABLES, *_adaptive_variables(task), *statistics_names(observed)):
             _variable(root, name, dims_of(name, task.per_body_times, observed), sizes, shard_size)
@@ -62,7 +64,7 @@ def create(path: Path, task: Task, shard_size: int, labels: Mapping[str, np.ndar
             _variable(root, name, dims, sizes, shard_size)
         constant = {"moments": np.broadcast_to(task.batch.moments, (task.batch.number, 3)), **labels}
         if not task.per_body_times:
-            constant["t"] = task.times()
+            constant["t"] = task.shown
         _create_labels(root, labels, shard_size)
         inputs, checks = root.create_group("inputs"), root.create_group("checks")
         for name in INPUTS:
@@ -162,6 +164,7 @@ def description(task: Task) -> dict[str, Any]:
         "step_tol": "" if task.step_tol is None else task.step_tol,
         "longest_step": "" if task.longest is None else " ".join(map(repr, np.unique(task.longest).tolist())),
         "times": "" if task.stops is None else " ".join(map(repr, task.stops.tolist())),
+        "kept_times": "" if task.asked is None else " ".join(map(repr, task.asked.tolist())),
         "events": " ".join(event.name for event in task.events),
         "events_formula": checkpoint.digest(repr([_formula(event) for event in task.events])) if task.events else "",
     }
@@ -201,6 +204,7 @@ def _is_chunk(number: int, index: tuple[int, ...]) -> bool:
 
 def write(root: Any, number: int, task: Task, part: Ensemble) -> None:
     """Write the results of a shard, and once they are on the disk, mark it as done."""
+    part = kept_times.selected(task, part)
     arrays = {"quaternion": part.quaternion, "momentum": part.momentum, "energy_change": _energy_change(task, part)}
     if task.per_body_times:
         arrays["t"] = part.t
@@ -291,6 +295,7 @@ _WORDS = {
     "own_axes": "axes for each body",
     "polhode_version": "polhode",
     "longest_step": "longest step",
+    "kept_times": "times of the states",
     "events_formula": "formula of an event",
 }
 

@@ -193,7 +193,7 @@ def _kept(task: Task) -> Any:
     """Return which of the states of the loops the result has."""
     if task.stops is None:
         return slice(None)
-    if task.wanted is not None:
+    if task.wanted is not None and task.asked is None:
         return [0, -1]
     return slice(None) if task.lands else kept_times.rows_of(task)
 

@@ -61,6 +61,8 @@ class Task:
     """If set, the error allowed at the end: runs with smaller and smaller `tolerance` are compared."""
     stops: np.ndarray | None = None
     """If set, the times after the start, the end among them, whose states are kept or enter the statistics."""
+    asked: np.ndarray | None = None
+    """The times of the states that the user asks for; by default all of those that are kept."""
     step_tol: float | None = None
     """The error allowed in a step, if the user gave it."""
     events: tuple[Event, ...] = ()
@@ -104,6 +106,11 @@ class Task:
         if self.stops is not None:
             return np.append(self.t0, self.stops if self.wanted is None else self.stops[-1])
         return self.t0 + self.kept * self.batch.dt[0]
+
+    @property
+    def shown(self) -> np.ndarray:
+        """The times of the states of the result, if they are the same for all bodies."""
+        return self.times() if self.asked is None else self.asked
 
     @property
     def extra_columns(self) -> int:

@@ -160,10 +160,10 @@ def ranked(free: Free, data: list[Measurement], x: np.ndarray, scale: float | No
     problems = [free.problem_at(one) for one in x]
     times = np.unique(np.concatenate([one.t for one in data]))
     later = times[times > free.problem.t0]
-    end = float(later[-1]) if len(later) else free.problem.t0 + 1.0
+    times = np.append(free.problem.t0, later if len(later) else free.problem.t0 + 1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResultWarning)  # a guess that fails is ranked last
-        many = ensemble(problems, step_tol=RANKING_TOL, times=later if len(later) else [end], t_end=end, progress=False)
+        many = ensemble(problems, step_tol=RANKING_TOL, times=times, progress=False)
     sums = np.full((len(x), 2), np.inf)
     for i, problem in enumerate(problems):
         if many.failed[i] < 0:
