@@ -79,6 +79,33 @@ def test_a_damaged_entry_is_compiled_again_with_one_warning(cache, monkeypatch):
         assert shifted(1.0) == (2.0, 1), f"{name}: the entry was not replaced"
 
 
+def grown(entry):
+    os.truncate(entry, disk_cache.LARGEST + 1)  # sparse: it takes no place on the disk
+
+
+def a_pipe(entry):
+    entry.unlink()
+    os.mkfifo(entry)
+
+
+def a_folder(entry):
+    entry.unlink()
+    entry.mkdir()
+
+
+@pytest.mark.parametrize("become", [grown, a_pipe, a_folder])
+def test_only_ordinary_files_of_an_ordinary_size_are_read(cache, become):
+    """A pipe would make every later process wait for ever, and a file that grew would fill the memory."""
+    shifted(1.0)
+    (entry,) = entries(cache)
+    become(entry)
+    with pytest.warns(CacheWarning) as said:
+        assert shifted(1.0) == (2.0, 0)
+    assert "is not used, it is no ordinary file" in str(said[0].message) or "268435457 bytes" in str(said[0].message)
+    if become is not a_folder:  # which is not removed
+        assert shifted(1.0) == (2.0, 1), "the entry was not replaced"
+
+
 def test_many_damaged_entries_are_one_warning(cache):
     for amount in (1.0, 2.0, 3.0):
         shifted(amount)

@@ -365,6 +365,52 @@ def test_what_killed_runs_left_is_removed() -> None:
     assert [p.name for p in Path().iterdir()] == ["run.zarr"]
 
 
+@pytest.mark.parametrize("file", ["zarr.json", "quaternion/c/0/0"])
+@pytest.mark.parametrize("become", ["a pipe", "a folder", "a file of 20 GB"])
+def test_what_is_no_file_of_ours_is_not_read(file: str, become: str) -> None:
+    """A pipe would make the reader wait for ever, and a file that grew would fill the memory."""
+    with pytest.raises(Stop):
+        run("run.zarr", progress=stop)
+    path = Path("run.zarr", file)
+    if become == "a file of 20 GB":
+        os.truncate(path, 20 << 30)
+    else:
+        path.unlink()
+        os.mkfifo(path) if become == "a pipe" else path.mkdir()
+    with pytest.raises(ph.InputError, match=r"is no ordinary file|bytes, more than|has the wrong size"):
+        _ = ph.load("run.zarr").quaternion
+
+
+def ended() -> int:
+    """The number of a process that has ended."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+@pytest.mark.parametrize("begin", [run, crowd], ids=["a run", "an ensemble"])
+def test_what_killed_writers_left_within_a_store_is_removed(begin: Callable[..., Any]) -> None:
+    """And nothing of a process that lives, such as a worker of a cluster."""
+    with pytest.raises(Stop):
+        begin("run.zarr", progress=stop)
+    names = ("zarr.json.{}.partial.json", "t/zarr.json.{}.partial.json", "quaternion/c/0.npz.{}.partial")
+    numbers = (ended(), os.getpid(), os.getppid())
+    for number in numbers:
+        for name in names:
+            Path("run.zarr", name.format(number)).write_text("")
+    Path("run.zarr", "quaternion", "c", f"0.{32 * 'a'}.partial").write_text("")  # of zarr
+    begin("run.zarr", resume=True)
+    left = [str(path.relative_to("run.zarr")) for path in Path("run.zarr").rglob("*.partial*")]
+    assert sorted(left) == sorted(name.format(os.getppid()) for name in names)
+
+
+def test_what_killed_writers_left_beside_a_file_is_removed() -> None:
+    for path in ("run.nc", "run.zarr"):
+        Path(f"{path}.{ended()}.partial{path[3:]}").write_text("")
+        run().save(path)
+    assert sorted(p.name for p in Path().iterdir()) == ["run.nc", "run.zarr"]
+
+
 def test_a_worker_of_an_old_run_writes_nothing_into_a_new_one() -> None:
     crowd("crowd.zarr")
     root = ensemble_store.opened(Path("crowd.zarr"), "r+")

@@ -201,3 +201,17 @@ def test_tumbling_brick():
     q = (-0.88114718531042352, 0.47018252776669253, 0.0117282523248711814, 0.0486875394720837703)
     assert np.abs(sol.omega[2] / degree - reference).max() < 1e-12
     assert np.abs(sol.quaternion[2] - q).max() < 40 * EPS
+
+
+FREE = ph.problems.free_body()
+SPINNING = ph.Problem(ph.Body([1.0, 1.0, 0.5]), ph.fields.gravity(mgl=1.0), omega=[0.3, 0.0, 3.0])
+
+
+@pytest.mark.parametrize("problem", [FREE, SPINNING], ids=["free", "top"])
+def test_many_times_are_done_in_parts_that_ctrl_c_can_come_between(monkeypatch, problem):
+    times = np.linspace(0.0, 3.0, 50)
+    whole = ph.exact(problem, times)
+    monkeypatch.setattr("polhode.run.exact.BLOCK", 7)
+    parts = ph.exact(problem, times)
+    for name in ("quaternion", "momentum", "energy"):
+        np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))

@@ -193,6 +193,71 @@ def test_ctrl_c_stops_long_loops(tmp_path, where):
         assert run.returncode == 0
 
 
+LONG_CALLS = f"""
+    {HEARING}
+    import os
+    import threading
+    import numpy as np
+    import polhode as ph
+
+    def stepper(method, n):
+        many = ph.batch_stepper([1.5, 2.0, 2.5], method=method, dt=0.01)
+        q, m = np.tile([1.0, 0, 0, 0], (n, 1)), np.ones((n, 3))
+        def go(steps):
+            try:
+                many.step(q, m, n=steps)
+            except KeyboardInterrupt:
+                assert (q == [1, 0, 0, 0]).all() and (m == 1).all()  # as before the call
+                raise
+        many.step(q.copy(), m.copy(), n=2**17)  # compiled
+        return go
+
+    def end(t, R, omega):
+        return omega[0]
+
+    top = ph.problems.fast_top()
+    calls = dict(
+        step=stepper("dmv4", 1), step_of_many=stepper("imidm", 1001),
+        gradient=lambda steps: ph.gradient(end, top, "imidm", dt=1e-6, steps=min(steps, 10**10)),
+        statistics=lambda steps: ph.solve(
+            top, "imidm", dt=1e-6, steps=min(steps, 10**10), every=10**10, statistics="energy", progress=False
+        ),
+    )
+    for name, call in calls.items():
+        if name not in ("step", "step_of_many"):
+            call(10)  # compiled
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            call(10**12)
+        except KeyboardInterrupt:
+            print(name, flush=True)
+"""
+
+
+def test_ctrl_c_stops_every_long_call():
+    """Each would take hours in one call of compiled code."""
+    with started([sys.executable, "-c", textwrap.dedent(LONG_CALLS)], stdout=subprocess.PIPE) as run:
+        assert run.communicate(timeout=PATIENCE)[0].split() == ["step", "step_of_many", "gradient", "statistics"]
+
+
+def test_work_in_other_threads_is_told_to_stop():
+    ended = []
+
+    def work(begin, end, stop):
+        while begin < end and not stop[0]:
+            time.sleep(0.001)
+        ended.append((begin, end))
+        return end - begin
+
+    for steps in (10, threads.FEW):
+        assert sum(threads.elsewhere(lambda begin, end, stop: end - begin, steps, 1001)) == 1001
+    threading.Timer(0.05, signal.raise_signal, (signal.SIGINT,)).start()
+    with pytest.raises(KeyboardInterrupt):
+        threads.elsewhere(work, threads.FEW, 3, 2)
+    assert ended[0] == (0, 0)
+    assert set(ended[1:]) <= {(0, 1), (1, 3)}
+
+
 SWEEP = """
 [problem]
 name = "free_body"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import polhode as ph
@@ -22,6 +23,26 @@ def test_interrupt_keeps_what_was_computed() -> None:
     assert partial.status == "interrupted"
     assert 0.2 * 10_000_000 < partial.info.steps < 10_000_000
     assert len(partial) == partial.info.steps // 1000 + 1
+
+
+def test_an_interrupt_does_not_wait_for_the_conversion_of_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a hundred million states that would be half a minute."""
+
+    def stop(fraction: float) -> None:
+        if fraction > 0.2:
+            raise KeyboardInterrupt
+
+    heavy = ph.problems.heavy_top()
+    whole = ph.solve(heavy, "imidm", dt=0.01, steps=1000)
+    with monkeypatch.context() as here:
+        here.setattr("polhode.results.convert.primary", lambda *given: pytest.fail("it waits"))
+        with pytest.raises(KeyboardInterrupt) as caught:
+            ph.solve(heavy, "imidm", dt=0.01, steps=1000, progress=stop)
+    partial = caught.value.partial  # type: ignore[attr-defined]
+    assert 200 < len(partial) < 1000
+    for name in ("t", "quaternion", "momentum", "energy"):
+        np.testing.assert_array_equal(getattr(partial, name), getattr(whole, name)[: len(partial)])
+    np.testing.assert_array_equal(partial.last().quaternion, partial.quaternion[-1:])
 
 
 def test_progress_function() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _version
+from .. import _files, _version
 from ..errors import StepError
 from ..methods import Method
 from ..methods import methods as registry
@@ -103,7 +103,7 @@ def write_trajectories(folder: Path, paths: Sequence[Trajectory]) -> None:
 def old_trajectories(folder: Path) -> list[Path]:
     """The files of trajectories that the comparison in a folder has written, by its results.json."""
     try:
-        rows = json.loads((folder / "results.json").read_text("utf-8"))["rows"]
+        rows = json.loads(_files.text_of(folder / "results.json", "utf-8"))["rows"]
         names = file_names(list(dict.fromkeys(row["method"] for row in rows)))
     except (OSError, ValueError, TypeError, KeyError):
         return []

@@ -11,11 +11,11 @@ number of processes may share a folder: a process whose entry is gone compiles a
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import pickle
 import re
-import stat
 import tempfile
 import time
 import warnings
@@ -27,6 +27,7 @@ from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
+from .. import _files
 from ..errors import CacheWarning
 
 HEAD = b"polhode compiled code 1\n"
@@ -34,6 +35,9 @@ DIGEST_BYTES = 32
 
 LIMIT = 1 << 30
 """Default size limit in bytes; $POLHODE_CACHE_SIZE overrides it."""
+
+LARGEST = 1 << 28
+"""Largest entry in bytes; those of the library's methods have less than a hundredth of it."""
 
 FOLDER = "[0-9a-f]" * 16
 """Pattern of folder names: digests of the compilation environment."""
@@ -190,21 +194,18 @@ def _digest(path: Path, content: bytes) -> bytes:
 def read_verified(path: Path) -> bytes | None:
     """The content of an entry; None if it does not exist, or (with a warning) is damaged or owned by another user."""
     try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        with _files.ordinary(path, LARGEST, getattr(os, "O_NOFOLLOW", 0)) as file:
+            if not _is_private(os.fstat(file.fileno())):
+                _damaged(path, "it belongs to another user or is writable by others")
+                return None
+            data = file.read(LARGEST)
     except FileNotFoundError:
         return None
     except OSError as fault:
-        _not_kept(fault)
-        return None
-    try:
-        with open(handle, "rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode) or not _is_private(status):
-                _damaged(path, "it belongs to another user or is writable by others")
-                return None
-            data = file.read()
-    except OSError as fault:
-        _not_kept(fault)
+        if fault.errno in (errno.EINVAL, errno.EFBIG):
+            _damaged(path, str(fault.strerror))
+        else:
+            _not_kept(fault)
         return None
     start = len(HEAD) + DIGEST_BYTES
     content = data[start:]

@@ -10,6 +10,11 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import numpy as np
+
+T = TypeVar("T")
 
 WORTHWHILE = 1e-4
 """Smallest part for a thread, in seconds of work; handing it over takes half of that."""
@@ -22,6 +27,9 @@ CALL = 5e-6
 
 SLICE = 0.1
 """Target duration of a call of compiled code in seconds: Python handles Ctrl-C between two calls."""
+
+FEW = 4096
+"""Steps, perhaps with derivatives, that take less than `SLICE`."""
 
 GROWTH = 8
 """Largest growth factor from one slice to the next: the timing of a short first slice is inaccurate."""
@@ -81,6 +89,33 @@ def share_evenly(work: Callable[[int, int], None], number: int, least: int = ROW
     """
     threads = cores()
     _in_parts(work, 0, number, max(1, min(threads, number // least)), threads)
+
+
+def elsewhere(
+    work: Callable[[int, int, np.ndarray], T], steps: int, number: int = 1, parts: int | None = None
+) -> list[T]:
+    """Call ``work(begin, end, stop)`` on parts of the range 0 to `number` in other threads, which this one waits for.
+
+    For calls of compiled code that may take longer than `SLICE`; one of few `steps` is made in this thread. After an
+    exception (such as Ctrl-C) the flag ``stop[0]`` tells them to return, and they have when the exception leaves this
+    function.
+    """
+    if steps < FEW:
+        return [work(0, number, np.zeros(1, dtype=bool))]
+    work(0, 0, np.ones(1, dtype=bool))  # compiles it in this thread, which hears Ctrl-C
+    stop, waiting = np.zeros(1, dtype=bool), list[concurrent.futures.Future[T]]()
+    parts = max(1, min(number, PARTS * cores() if parts is None else parts))
+    edges = [number * i // parts for i in range(parts + 1)]
+    try:
+        for begin, end in itertools.pairwise(edges):
+            waiting.append(_threads(os.getpid(), cores()).submit(work, begin, end, stop))
+        while concurrent.futures.wait(waiting, SLICE).not_done:  # in slices: some systems wake nobody for a signal
+            pass
+        return [one.result() for one in waiting]
+    except BaseException:
+        stop[0] = True
+        concurrent.futures.wait(waiting)
+        raise
 
 
 def _in_parts(

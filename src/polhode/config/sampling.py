@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
+from .. import _files
 from .toml import Fault, Positive, Strict, Whole, needed, validated
 from .toml import key as optional
 
@@ -165,9 +166,8 @@ def in_parallel(table: Mapping[str, Any], folder: Path) -> dict[str, np.ndarray]
 
 def _csv(path: Path) -> dict[str, list[float]]:
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            names, *rows = [row for row in csv.reader(file) if row]
-    except (OSError, ValueError) as problem:
+        names, *rows = [row for row in csv.reader(_files.text_of(path, "utf-8").split("\n")) if row]
+    except (OSError, ValueError, csv.Error) as problem:
         raise Fault("csv", f"{path} cannot be read: {getattr(problem, 'strerror', None) or problem}") from None
     found: dict[str, list[float]] = {name.strip(): [] for name in names}
     for i, row in enumerate(rows, 2):

@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
+from .. import _files
 from ..errors import InputError
 from ..physics.fields import FieldTemplate
 
@@ -119,7 +120,7 @@ def validated(model: type[Model], table: Any) -> Model:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return _files.text_of(path, "utf-8")
     except UnicodeDecodeError:
         raise InputError(f"{path} is not UTF-8 text; save it as UTF-8") from None
     except OSError as problem:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from .. import _files
 from ..errors import InputError
 from .epochs import Epoch, epoch_of
 from .validate import file_path
@@ -76,7 +77,7 @@ class Reader:
 
     def _text(self) -> str:
         try:
-            text = self.file.read_text("utf-8-sig")
+            text = _files.text_of(self.file, "utf-8-sig")
         except (OSError, UnicodeDecodeError) as problem:
             raise InputError(f"{self.file.name} cannot be read: {problem}") from None
         if text.lstrip().startswith("<"):

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _files
 from ..errors import InputError
 from .validate import file_path
 
@@ -24,6 +25,9 @@ UNITS = {
 
 LARGEST = 1e30
 """Largest coordinate; its fifth power is far within the range of doubles."""
+
+MESH_BYTES = 1 << 32
+"""Largest file: 86 million triangles in binary form."""
 
 SAMPLES = 32
 """Vertices of a part that are tested for lying inside the other parts."""
@@ -113,7 +117,7 @@ def _loaded(trimesh: Any, file: Path, kind: str) -> Surface:
     level = logger.level
     try:
         logger.setLevel(logging.CRITICAL + 1)  # trimesh logs its own tracebacks for malformed files
-        with file.open("rb") as stream:  # a stream has no folder, so files it refers to are not opened
+        with _files.ordinary(file, MESH_BYTES) as stream:  # it has no folder: files it refers to are not opened
             mesh = trimesh.load(stream, file_type=kind, force="mesh", process=False, **options)
         points, triangles = np.array(mesh.vertices, dtype=float), np.array(mesh.faces, dtype=np.int64)
     except Exception as problem:  # malformed files raise exceptions of any type

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from .. import _files
 from ..errors import InputError
 from .validate import file_path, quaternion_of, unit_quaternion
 
@@ -41,7 +42,7 @@ class _File:
     def __init__(self, path: Any, kind: str, root: str) -> None:
         self.file, self.kind = file_path(path, f"this must be a file in the {kind} format"), kind
         try:
-            text = self.file.read_text("utf-8-sig")
+            text = _files.text_of(self.file, "utf-8-sig")
         except (OSError, UnicodeDecodeError) as problem:
             raise InputError(f"{self.file.name} cannot be read: {problem}") from None
         if "<!DOCTYPE" in text or "<!ENTITY" in text:  # entities may expand without limit

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _files
 from ..errors import InputError
 from .epochs import epoch_of
 from .validate import file_path, real_array
@@ -24,6 +25,7 @@ def states(path: Any, target: Any, centre: Any, times: Any, epoch: str) -> tuple
     day, second = epoch_of(epoch)
     moments = FIRST_DAY + day, (second + seconds) / DAY
     try:
+        _files.ordinary(file).close()  # the reader would wait for a pipe
         with _jplephem().SPK.open(file) as kernel:
             return _difference(kernel, (_whole("target", target), _whole("centre", centre)), moments)
     except InputError:

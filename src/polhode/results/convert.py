@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import types
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from ..kernels.so3 import conj, dot, mul, rotate, times
 from ..physics.fields.varying_inertia import VaryingField
 from ..physics.problem import Problem
 from . import observables
-from .trajectory import INERTIA, STATES, Rounded
+from .trajectory import INERTIA, PRIMARY, STATES, Rounded
 
 
 def attitudes_and_momenta(problem: Problem, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -98,3 +99,35 @@ def states(problem: Problem, t: np.ndarray, rows: np.ndarray, digits: int | None
     rounded = rows[:, COLUMNS:].astype(float) if problem.kept else rows[:, COLUMNS:]
     kept = _states(problem, np.hstack([np.empty((len(rows), COLUMNS)), rounded]))
     return Rounded(full_precision(problem, t, rows, digits), kept)
+
+
+class Lazy(Mapping[str, np.ndarray]):
+    """Times, attitudes, momenta and energies, computed from the rows of a path on first access."""
+
+    def __init__(self, problem: Problem, path: Any) -> None:
+        self.problem, self.path = problem, path
+        self.made: dict[str, np.ndarray] = {}
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """Return one array. Energies take ten times as long as attitudes and momenta, which come without them."""
+        if name not in self.made:
+            if name == "t":
+                self.made[name] = self.path.times
+            elif name in ("quaternion", "momentum") and not isinstance(self.problem.field, VaryingField):
+                found = attitudes_and_momenta(self.problem, self.path.rows)
+                self.made["quaternion"], self.made["momentum"] = found
+            else:
+                self.made = primary(self.problem, self.path.times, self.path.rows) | self.made
+        return self.made[name]
+
+    def last(self) -> Lazy:
+        """Return the same of the last state only."""
+        return Lazy(self.problem, self.path.last())
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names."""
+        varying = isinstance(self.problem.field, VaryingField)
+        return iter((*PRIMARY, STATES, *([INERTIA] if varying else [])))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))

@@ -22,7 +22,7 @@ from ..errors import InputError, ResultWarning
 from ..kernels.loops import COLUMNS
 from ..numbers import arrays  # noqa: F401 - makes arrays a number type
 from ..physics.problem import Problem
-from .convert import states
+from .convert import Lazy, states
 from .store import atomic, trajectory_store
 from .store.checkpoint import CHECKPOINT, RUN_END, RUN_SPEC, SOFTWARE, Checkpoint, resume_from, software
 from .trajectory import Info, Trajectory
@@ -75,6 +75,42 @@ class Memory(Generic[Result]):
         """The result so far."""
         t, rows = (np.concatenate(parts) for parts in zip(*self.kept, strict=True))
         return self.result(t, rows, **changes)
+
+
+class Parts:
+    """Times and rows that came in parts, joined on first access."""
+
+    def __init__(self, kept: list[tuple[np.ndarray, np.ndarray]]) -> None:
+        self.kept = kept
+
+    @functools.cached_property
+    def times(self) -> np.ndarray:
+        """The times."""
+        return np.concatenate([t for t, _ in self.kept])
+
+    @functools.cached_property
+    def rows(self) -> np.ndarray:
+        """The rows."""
+        return np.concatenate([rows for _, rows in self.kept])
+
+    def last(self) -> Parts:
+        """Return the last state."""
+        t, rows = self.kept[-1]
+        return Parts([(t[-1:], rows[-1:])])
+
+
+class States(Memory[Trajectory]):
+    """Stores the states of a body in memory; an interrupted run does not wait for their conversion."""
+
+    def __init__(self, problem: Problem, info: Info) -> None:
+        super().__init__(functools.partial(trajectory_of, problem, info))
+        self.problem, self.info = problem, info
+
+    def finish(self, **changes: Any) -> Trajectory:
+        """The result so far."""
+        if changes["status"] != "interrupted" or self.info.digits is not None or not self.kept:
+            return super().finish(**changes)
+        return Trajectory(Lazy(self.problem, Parts(self.kept)), dataclasses.replace(self.info, **changes))
 
 
 def trajectory_of(problem: Problem, info: Info, t: np.ndarray, rows: np.ndarray, **attrs: Any) -> Trajectory:
@@ -183,7 +219,7 @@ def recorder(
 ) -> Recorder[Trajectory]:
     """A recorder to memory, or to a new file that records how its run was started."""
     if out is None:
-        return Memory(functools.partial(trajectory_of, problem, info))
+        return States(problem, info)
     try:
         return Disk(problem, trajectory_store.Writer.create(out, info, attrs, overwrite))
     except OSError as fault:

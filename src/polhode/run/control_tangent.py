@@ -76,17 +76,23 @@ class ClosedLoop:
 
     def along(self, group: Group, parts: np.ndarray) -> np.ndarray:
         """Return values and tangents of all states: (n, 7 + states, 1 + width)."""
+        from ..compile.threads import elsewhere
+
         output = np.empty((*group.rows.shape, group.data.shape[1]))
         run = self._program(group, "along")
-        reached = run(self.path.times, parts, self.sampled, group.rows, group.data, self._columns, output)
+        given = self.path.times, parts, self.sampled, group.rows, group.data, self._columns, output
+        (reached,) = elsewhere(lambda begin, end, stop: run(*given, stop), int(parts.sum()))
         self._check(self.path.times[reached], reached == len(output) - 1, output)
         return output
 
     def between(self, group: Group, tangents: np.ndarray, first: np.ndarray, ends: np.ndarray) -> np.ndarray:
         """Return values and tangents at times after the states `first`."""
+        from ..compile.threads import elsewhere
+
         output, ones = np.empty((len(ends), *tangents.shape[1:])), np.ones(len(ends), int)
         starts, run = self.path.times[first], self._program(group, "between")
-        reached = run(first, starts, ends, ones, group.rows, tangents, group.data, self._columns, output)
+        given = first, starts, ends, ones, group.rows, tangents, group.data, self._columns, output
+        (reached,) = elsewhere(lambda begin, end, stop: run(*given, stop), len(ends))
         self._check(starts[min(reached, len(starts) - 1)], reached == len(ends), output)
         return output
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,11 @@ from ..errors import InputError
 from ..kernels.so3 import mul, unrotate
 from ..methods import Method
 from ..numbers.precision import guarded, in_digits
-from ..physics.fields.varying_inertia import VaryingField
 from ..physics.problem import Problem
 from ..physics.units import BACKWARD, NO_UNITS, ScaledRun, rescaled, units_of_steps
 from ..physics.validate import check_between, real_array
 from ..results import convert, observables
-from ..results.trajectory import INERTIA, PRIMARY, STATES, Trajectory
+from ..results.trajectory import Trajectory
 from . import adaptive
 from .adaptive import Path
 from .cut_steps import cut_at_edges
@@ -25,41 +24,9 @@ from .integrator import number_type
 from .noise import between_steps_without_noise
 
 
-class Lazy(Mapping[str, np.ndarray]):
-    """Times, attitudes, momenta and energies, computed from the rows of a path on first access."""
-
-    def __init__(self, problem: Problem, path: Any) -> None:
-        self.problem, self.path = problem, path
-        self.made: dict[str, np.ndarray] = {}
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        """Return one array. Energies take ten times as long as attitudes and momenta, which come without them."""
-        if name not in self.made:
-            if name == "t":
-                self.made[name] = self.path.times
-            elif name in ("quaternion", "momentum") and not isinstance(self.problem.field, VaryingField):
-                found = convert.attitudes_and_momenta(self.problem, self.path.rows)
-                self.made["quaternion"], self.made["momentum"] = found
-            else:
-                self.made = convert.primary(self.problem, self.path.times, self.path.rows) | self.made
-        return self.made[name]
-
-    def last(self) -> Lazy:
-        """Return the same of the last state only."""
-        return Lazy(self.problem, self.path.last())
-
-    def __iter__(self) -> Iterator[str]:
-        """Iterate over the names."""
-        varying = isinstance(self.problem.field, VaryingField)
-        return iter((*PRIMARY, STATES, *([INERTIA] if varying else [])))
-
-    def __len__(self) -> int:
-        return len(list(iter(self)))
-
-
 def states_of(problem: Problem, path: Path, digits: int | None) -> Mapping[str, np.ndarray]:
     """Return the data of a trajectory along a path."""
-    return Lazy(problem, path) if digits is None else convert.states(problem, path.times, path.rows, digits)
+    return convert.Lazy(problem, path) if digits is None else convert.states(problem, path.times, path.rows, digits)
 
 
 @dataclasses.dataclass

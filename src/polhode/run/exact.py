@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -31,6 +31,10 @@ from .step_control import EPS
 
 if TYPE_CHECKING:
     from ..physics.lagrange_top import Top
+
+
+BLOCK = 1 << 17
+"""Largest number of states computed in one call of compiled code: 0.05 seconds."""
 
 
 def _visit(elapsed: Any, y: Any, inertia: Any, rows: Any) -> None:
@@ -212,13 +216,19 @@ def _times(t: Any) -> np.ndarray:
     return times
 
 
+def _blocks(count: int) -> Iterator[slice]:
+    """Yield parts of many times; Python handles Ctrl-C between two calls of compiled code."""
+    return (slice(first, first + BLOCK) for first in range(0, count, BLOCK))
+
+
 def _free(problem: Problem, times: np.ndarray) -> dict[str, np.ndarray]:
     """Return the stored arrays of a trajectory of a free body."""
     y, (inertia, inverse, own) = problem.kernel_data(number)
     count = len(times)
     q, m, energy = np.empty((count, 4)), np.empty((count, 3)), np.empty(count)
     visit = _compiled("free states, turned" if own else "free states")
-    visit(times, problem.t0, y, (inertia, inverse), own, q, m, energy)
+    for some in _blocks(count):
+        visit(times[some], problem.t0, y, (inertia, inverse), own, q[some], m[some], energy[some])
     return {"t": times, "quaternion": q, "momentum": m, "energy": energy}
 
 
@@ -254,7 +264,9 @@ def _doubles(problem: Problem, times: np.ndarray, top: Top | None) -> Any:
     if top is None:
         return primary(problem, times, rows_at(problem, times))
     rows = np.empty((len(times), COLUMNS))
-    _compiled(_kind(top))(times, _constants(top, None), rows)
+    visit, about = _compiled(_kind(top)), _constants(top, None)
+    for some in _blocks(len(times)):
+        visit(times[some], about, rows[some])
     return primary(problem, times, rows)
 
 
@@ -272,7 +284,8 @@ def prepared(problem: Problem, digits: int | None = None) -> Callable[[np.ndarra
 
     def rows_at(times: np.ndarray) -> np.ndarray:
         rows = np.empty((len(times), COLUMNS))
-        interpolate(times - t0, y, inertia, rows)
+        for some in _blocks(len(times)):
+            interpolate(times[some] - t0, y, inertia, rows[some])
         return rows
 
     return rows_at

@@ -198,12 +198,15 @@ class Run:
 
     def ended(self, y: Any, system: Any, directions: int, width: int) -> tuple[Any, Any, Any]:
         """Return the same for a number of directions, which are those of the tangents of y and system."""
+        from ..compile.threads import elsewhere
+
         columns = {} if self.problem.field is None else self.problem.field.columns
         rows = np.empty((1, COLUMNS + self.method.has_own_time, 1 + width))
         last = (self.count, math.inf) if self.method.has_own_time else self.count
         h, t0 = self.dt, self.problem.t0
         run = self._loop(len(system[2]), tuple(columns), width)
-        reached, fine = run(h, t0, self.count, last, table(y, system, width), tuple(columns.values()), rows)
+        given = h, t0, self.count, last, table(y, system, width), tuple(columns.values()), rows
+        ((reached, fine),) = elsewhere(lambda begin, end, stop: run(*given, stop), self.count)
         if not fine:
             raise StepError(
                 f"{self.method.name} failed in step {reached + 1} (from t = {t0 + reached * h:g} with dt = {h:g}); "

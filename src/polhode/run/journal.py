@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _files
 from ..compile.clock import Stopwatch
 from ..errors import InputError
 from ..kernels.loops import COLUMNS
@@ -90,7 +91,7 @@ class Journal:
             file = self.found.path / FOLDER / _name(number, self.blocks[number])
             try:
                 pieces = _pieces(file, self._label(number), digits)
-            except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile):
+            except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, MemoryError):
                 return
             self._count(number, len(pieces))
             self.shown += sum(len(piece.times) for piece in pieces) if number == 0 else 0
@@ -182,7 +183,7 @@ def _write(file: FilePath, key: str, pieces: list[Path]) -> None:
 
 def _pieces(file: FilePath, key: str, digits: int | None) -> list[Path]:
     """Read pieces of a run; ValueError if they are of another run."""
-    with file.open("rb") as source, np.load(source, allow_pickle=False) as found:
+    with _files.ordinary(file) as source, np.load(source, allow_pickle=False) as found:
         described = json.loads(str(found["text"]))
         if described["key"] != key:
             raise ValueError(f"{file} is of another run")

@@ -25,9 +25,10 @@ from ..physics.fields.sides import conditions_of
 from ..physics.fields.varying_inertia import VaryingField
 from ..physics.inertia_tensor import Principal
 from ..physics.problem import Problem
+from ..results.convert import Lazy
 from ..results.trajectory import Trajectory
 from .adaptive import Path, begun, interpolated
-from .dense import Dense, Lazy
+from .dense import Dense
 from .error_estimate import estimated
 from .exact import exact_error
 from .moderate import FASTEST, LONGEST, SHORTEST, SLOWEST, SPARSE, Moderate

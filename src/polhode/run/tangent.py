@@ -304,8 +304,10 @@ class Tangent(Derivatives):
         from ..compile.batch.tangents import chain
         from ..compile.lazily import program
 
-        total = np.empty((len(steps) + 1, *first.shape))
-        program(lambda: chain, "chain of tangents").run(np.ascontiguousarray(steps), first, total)
+        total, run = np.empty((len(steps) + 1, *first.shape)), program(lambda: chain, "chain of tangents").run
+        for begin in range(0, max(1, len(steps)), CHAINED):
+            some = np.ascontiguousarray(steps[begin : begin + CHAINED])
+            run(some, first if begin == 0 else total[begin].copy(), total[begin : begin + 1 + len(some)])
         return total
 
     @functools.cached_property
@@ -368,6 +370,9 @@ def _frame() -> np.ndarray:
     frame = np.fromfunction(lambda i, j: np.cos(1 + 2.7 * i + 1.3 * j + i * j), (STATE, STATE))
     return np.linalg.qr(frame)[0]
 
+
+CHAINED = 1 << 16
+"""Steps whose derivatives are multiplied between two looks for an interruption."""
 
 SHORT = 0.1
 """Longest step in radians where steps follow from an exact solution, not from a tolerance."""

@@ -134,7 +134,7 @@ class Pairs:
         return output
 
     def _run_on_one_side(self, spans: Spans, data: Any, width: int, seeded: bool) -> np.ndarray:
-        from ..compile.threads import share_out
+        from ..compile.threads import elsewhere
 
         field = self.inner.field
         columns = {} if field is None else field.columns
@@ -143,15 +143,12 @@ class Pairs:
         run = self._program(len(data) - COLUMNS - 6, tuple(columns), width, seeded)
         failed = []
 
-        def work(begin: int, end: int) -> None:
-            reached = run(*spans[:4], data, tuple(columns.values()), output, begin, end)
+        def work(begin: int, end: int, stop: np.ndarray) -> None:
+            reached = run(*spans[:4], data, tuple(columns.values()), output, stop, begin, end)
             if reached < end:
                 failed.append(reached)
 
-        if number >= MANY:
-            share_out(work, number)
-        else:
-            work(0, number)
+        elsewhere(work, int(spans.parts.sum()), number, None if number >= MANY else 1)
         if failed:
             raise StepError(
                 f"the step of {self.method.name} from t = {spans.starts[min(failed)]:g} failed with tangents"

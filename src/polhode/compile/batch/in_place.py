@@ -25,12 +25,13 @@ from ..simd.interleaved import COLUMNS, ROWS, reading, writing
 from ..simd.vector_types import LANES, load, store
 from .fixed_step import LANE_SPACE
 from .layout import Sizes, attitude_in, attitude_out, inner, vector_in, vector_out
+from .stopping import STEPS, is_set
 
 NORMALISE = 1e-12
 """Deviation of |q|^2 from 1 above which q is normalised: larger than the round-off of our own steps."""
 
-WRONG_SHAPE, OVERLAPPING = -1, -2
-"""Results of a run that did not start: arrays of different sizes, or arrays that share memory."""
+WRONG_SHAPE, OVERLAPPING, STOPPED = -1, -2, -3
+"""Results of a run that did not start, with arrays of different sizes or that share memory, or that was stopped."""
 
 
 class Form(NamedTuple):
@@ -248,7 +249,8 @@ def _spanning(
 ) -> Callable[..., Any]:  # fmt: skip
     """Compiled loop over whole groups; it returns the first group in which a step failed, or `end`.
 
-    ``span(q, v, force, moments, values, axes, tables, h, n, begin, end, t)``; the group that failed is unchanged.
+    ``span(q, v, force, moments, values, axes, tables, h, n, begin, end, t, stop)``; the group that failed is unchanged.
+    It returns STOPPED soon after the flag ``stop[0]`` has been set.
     """
     held, each, turned = call.held, call.each, size.axes > 0
     advance = inner(stepping(step, torque, GROUP._replace(is_valid=carrying.is_valid), before, after))
@@ -271,7 +273,7 @@ def _spanning(
 
     def span(
         q: Any, v: Any, force: Any, moments: Any, values: Any, axes: Any, tables: Any, h: Any, n: int, begin: int,
-        end: int, t: Any,
+        end: int, t: Any, stop: Any,
     ) -> int:  # fmt: skip
         rows, parts, some = np.empty((7, LANES)), count_parts(force), 1 if each else n
         for g in range(begin, end):
@@ -282,8 +284,13 @@ def _spanning(
             fine, k, y = all_lanes(excess <= 2 * ROTATION_TOLERANCE), 0, start(state, own)
             while fine and k < parts:
                 system, first = system_of(inertia, inverse, own, tables, force_now(force, k, at), a), number_of(k)
-                begin_time = time_of(t, dt, k - first)
-                y, _, _, _, fine = advance(dt, begin_time, first, some, some, first + some, y, system, rows)
+                begin_time, done = time_of(t, dt, k - first), 0
+                while fine and done < some:
+                    if is_set(stop):
+                        return STOPPED
+                    part = min(STEPS, some - done)
+                    y, _, _, _, fine = advance(dt, begin_time, first + done, part, some, first + some, y, system, rows)
+                    done += part
                 r = _read_state(rows, 0, 0)
                 state = (r[0], r[1], r[2], r[3]), (r[4], r[5], r[6])
                 y = following(y, state)
@@ -472,13 +479,14 @@ def loop(
 ) -> Callable[..., Any]:  # fmt: skip
     """The steps of many bodies, to be compiled.
 
-    ``run(q, v, force, moments, values, axes, tables, h, n, failed, begin, end, t)`` advances the bodies of the groups
-    from `begin` to `end` by `n` steps and returns how many failed: ``failed[body]`` is then True and its state is
-    unchanged. A negative result means that nothing was done. `moments` (and their inverses, zero for the axis
-    of a linear body), `values` and `axes` have one row for each number and one column for each body (padded to whole
-    groups), or `LANES` equal columns. After the parameters, `values` has the memory of a method with noise; a chain
-    among the parameters is changed. `h` is the step, or the steps of the bodies (padded). With torques for each
-    sub-step, there are as many of them as steps.
+    ``run(q, v, force, moments, values, axes, tables, h, n, failed, stop, begin, end, t)`` advances the bodies of the
+    groups from `begin` to `end` by `n` steps and returns how many failed: ``failed[body]`` is then True and its state
+    is unchanged. A negative result means that nothing was done, or that another thread set the flag ``stop[0]``: each
+    body has made all steps or none then. `moments` (and their inverses, zero for the axis of a linear body), `values`
+    and `axes` have one row for each number and one column for each body (padded to whole groups), or `LANES` equal
+    columns. After the parameters, `values` has the memory of a method with noise; a chain among the parameters is
+    changed. `h` is the step, or the steps of the bodies (padded). With torques for each sub-step, there are as many of
+    them as steps.
     """
     held, agree = call.held, _shapes(form, call)
     span = _spanning(step, torque, size, form, call, carried, before, after)
@@ -487,7 +495,7 @@ def loop(
 
     def run(
         q: Any, v: Any, force: Any, moments: Any, values: Any, axes: Any, tables: Any, h: Any, n: int, failed: Any,
-        begin: int, end: int, t: Any,
+        stop: Any, begin: int, end: int, t: Any,
     ) -> int:  # fmt: skip
         number, lost = len(failed), 0
         if not agree(q, v, force, number):
@@ -502,14 +510,16 @@ def loop(
             at, stride = g * LANES + max(lane, 0), 1 if lane < 0 else 0
             count = min(LANES, number - at) if lane < 0 else 1
             if in_place:
-                y, w, f, inertia, own, a, dt, first, stop = q, v, force, moments, values, axes, h, g, whole
+                y, w, f, inertia, own, a, dt, first, past = q, v, force, moments, values, axes, h, g, whole
             else:
                 y, w = states_of(q, at, stride, last), states_of(v, at, stride, last)
                 f, dt = forces_of(force, at, stride, last), steps_of(h, at, stride, last)
                 inertia, own = constants_of(moments, at, stride, last), constants_of(values, at, stride, last)
-                a, first, stop = constants_of(axes, at, stride, last), 0, 1
-            reached = span(y, w, f, inertia, own, a, tables, dt, n, first, stop, t)
-            fine = reached == stop
+                a, first, past = constants_of(axes, at, stride, last), 0, 1
+            reached = span(y, w, f, inertia, own, a, tables, dt, n, first, past, t, stop)
+            if reached < 0:
+                return reached
+            fine = reached == past
             if in_place:
                 g, lane = reached, -1 if fine else 0
                 continue

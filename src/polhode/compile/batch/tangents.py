@@ -13,6 +13,7 @@ from ...kernels.loops import COLUMNS, StateSpace, stepping
 from ...kernels.state import collapse
 from .. import numba_target
 from ..simd.dual import access
+from .stopping import STEPS, is_set
 
 STATE, INERTIA, INVERSE, PARAMETERS = 0, 7, 10, 13
 """First rows of the data of a run: quaternion and momentum, moments, their inverses, parameters."""
@@ -54,9 +55,9 @@ def loop(
 ) -> Callable[..., Any]:  # fmt: skip
     """The run, to be compiled; `start_state` makes a state from (q, m), `columns` are the places of columns of data.
 
-    ``run(h, t0, count, last, data, columns, rows)`` makes `count` steps; ``data[k]`` has the value and the tangents of
-    number k, and ``rows[0]`` gets the last state in the same layout. It returns the number of steps made, and True on
-    success.
+    ``run(h, t0, count, last, data, columns, rows, stop)`` makes `count` steps; ``data[k]`` has the value and the
+    tangents of number k, and ``rows[0]`` gets the last state in the same layout. It returns the number of steps made,
+    and True on success. With the flag ``stop[0]`` set it returns soon.
     """
     load, store = access(width)
     advance = register_jitable(**numba_target.INNER)(stepping(step, torque, _row_space(space, store), **processors))
@@ -64,11 +65,13 @@ def loop(
     inertia, inverse = _tuple_of(INERTIA, 3, load), _tuple_of(INVERSE, 3, load)
     values = _tuple_of(PARAMETERS, parameters, load, columns)
 
-    def run(h: Any, t0: Any, count: int, last: Any, data: Any, columns: Any, rows: Any) -> Any:
+    def run(h: Any, t0: Any, count: int, last: Any, data: Any, columns: Any, rows: Any, stop: Any) -> Any:
         y = start_state((attitude(data, columns), momentum(data, columns)))
         system = (inertia(data, columns), inverse(data, columns), values(data, columns))
-        _, reached, _, _, fine = advance(h, t0, 0, count, count, last, y, system, rows)
-        return reached, fine
+        done, filled, fine = 0, 0, True
+        while fine and done < count and filled == 0 and not is_set(stop):
+            y, done, filled, _, fine = advance(h, t0, done, min(STEPS, count - done), count, last, y, system, rows)
+        return done, fine
 
     return run
 
@@ -102,12 +105,13 @@ def between_states(
 ) -> Callable[..., Any]:  # fmt: skip
     """The derivatives of one state by another, for many pairs of states, to be compiled.
 
-    ``run(starts, ends, parts, rows, data, columns, output, begin, end)`` makes ``parts[k]`` equal steps from
+    ``run(starts, ends, parts, rows, data, columns, output, stop, begin, end)`` makes ``parts[k]`` equal steps from
     ``rows[k]``, the state at ``starts[k]``, to ``ends[k]``, for k from `begin` to `end`; the first column of
-    ``output[k]`` gets the seven numbers of the state, and its last six rows their tangents: those of a rotation d in
-    R exp(hat d), and of the momentum. Each pair begins with the tangents of the state itself if `seeded`, else
-    with none; `data` has those of moments and parameters as in `loop`. `moment` is the place of a parameter that is
-    set to the time in the middle of a pair, or -1. It returns the pair that failed, or `end`.
+    ``output[k]`` gets the seven numbers of the state, and its last six rows their tangents: those of a rotation d in R
+    exp(hat d), and of the momentum. Each pair begins with the tangents of the state itself if `seeded`, else with none;
+    `data` has those of moments and parameters as in `loop`. `moment` is the place of a parameter that is set to the
+    time in the middle of a pair, or -1. It returns the pair that failed, or `end`; the pair that it has reached when
+    the flag ``stop[0]`` is set.
     """
     load, store = access(width)
     advance = register_jitable(**numba_target.INNER)(stepping(step, torque, _row_space(space, store)))
@@ -116,8 +120,9 @@ def between_states(
     values, seed = _tuple_of(PARAMETERS, parameters, load, columns), _seeding(seeded)
 
     def run(
-        starts: Any, ends: Any, parts: Any, rows: Any, data: Any, columns: Any, output: Any, begin: int, end: int
-    ) -> int:
+        starts: Any, ends: Any, parts: Any, rows: Any, data: Any, columns: Any, output: Any, stop: Any, begin: int,
+        end: int,
+    ) -> int:  # fmt: skip
         numbers = data.copy()
         for k in range(begin, end):
             if moment >= 0:
@@ -126,9 +131,11 @@ def between_states(
             y = start_state((attitude(numbers, columns), momentum(numbers, columns)))
             system = (inertia(numbers, columns), inverse(numbers, columns), values(numbers, columns))
             count = parts[k]
-            h = (ends[k] - starts[k]) / count
-            _, _, _, _, fine = advance(h, starts[k], 0, count, count, count, y, system, output[k : k + 1])
-            if not fine:
+            h, done, fine = (ends[k] - starts[k]) / count, 0, True
+            while fine and done < count and not is_set(stop):
+                part = min(STEPS, count - done)
+                y, done, _, _, fine = advance(h, starts[k], done, part, count, count, y, system, output[k : k + 1])
+            if done < count:
                 return k
             turn(output[k])
         return end
@@ -183,14 +190,14 @@ def closed_loop(
 ) -> ClosedLoop:  # fmt: skip
     """Derivatives along a run under sampled-data control, to be compiled; the state is (q, m, z), z `states` numbers.
 
-    ``along(t, parts, sampled, rows, data, columns, output)`` follows the rows of a run at the times `t`: from row k
-    ``parts[k]`` equal steps to the next one, then a sample if ``sampled[k + 1]``. ``output[k]`` gets the values and the
-    tangents of row k. `data` has the initial state, moments and parameters with their tangents as in `loop`, and
+    ``along(t, parts, sampled, rows, data, columns, output, stop)`` follows the rows of a run at the times `t`: from row
+    k ``parts[k]`` equal steps to the next one, then a sample if ``sampled[k + 1]``. ``output[k]`` gets the values and
+    the tangents of row k. `data` has the initial state, moments and parameters with their tangents as in `loop`, and
     ``first(system)`` are the z before the sample at the start. It returns the row whose step failed, or the last one.
 
-    ``between(found, starts, ends, parts, rows, tangents, data, columns, output)`` makes ``parts[i]`` equal steps from
-    row ``found[i]``, with its `tangents`, at ``starts[i]`` to ``ends[i]``; ``output[i]`` gets the state there. It
-    returns the number of the pair that failed, or that of all.
+    ``between(found, starts, ends, parts, rows, tangents, data, columns, output, stop)`` makes ``parts[i]`` equal steps
+    from row ``found[i]``, with its `tangents`, at ``starts[i]`` to ``ends[i]``; ``output[i]`` gets the state there. It
+    returns the number of the pair that failed, or that of all. Both return where they are when ``stop[0]`` is set.
     """
     load, store = access(width)
     write, join = _state_writer(states, store), _copier(states)
@@ -199,7 +206,7 @@ def closed_loop(
     inertia, inverse = _tuple_of(INERTIA, 3, load), _tuple_of(INVERSE, 3, load)
     values = _tuple_of(PARAMETERS, parameters, load, columns)
 
-    def along(t: Any, parts: Any, sampled: Any, rows: Any, data: Any, columns: Any, output: Any) -> int:
+    def along(t: Any, parts: Any, sampled: Any, rows: Any, data: Any, columns: Any, output: Any, stop: Any) -> int:
         system = (inertia(data, columns), inverse(data, columns), values(data, columns))
         write(output, 0, sample(t[0], (attitude(data, columns), momentum(data, columns), first(system)), system))
         numbers = np.empty((COLUMNS + states, 1 + width))
@@ -209,15 +216,16 @@ def closed_loop(
             count = parts[k]
             h = (t[k + 1] - t[k]) / count
             y, _, _, _, fine = advance(h, t[k], 0, count, count, count, y, system, output[k + 1 : k + 2])
-            if not fine:
+            if not fine or is_set(stop):
                 return k
             if sampled[k + 1]:
                 write(output, k + 1, sample(t[k + 1], y, system))
         return len(t) - 1
 
     def between(
-        found: Any, starts: Any, ends: Any, parts: Any, rows: Any, tangents: Any, data: Any, columns: Any, output: Any
-    ) -> int:
+        found: Any, starts: Any, ends: Any, parts: Any, rows: Any, tangents: Any, data: Any, columns: Any, output: Any,
+        stop: Any,
+    ) -> int:  # fmt: skip
         system = (inertia(data, columns), inverse(data, columns), values(data, columns))
         numbers = np.empty((COLUMNS + states, 1 + width))
         for i in range(len(found)):
@@ -226,7 +234,7 @@ def closed_loop(
             count = parts[i]
             h = (ends[i] - starts[i]) / count
             _, _, _, _, fine = advance(h, starts[i], 0, count, count, count, y, system, output[i : i + 1])
-            if not fine:
+            if not fine or is_set(stop):
                 return i
         return len(found)
 

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import glob
 import os
+import re
 import shutil
 import threading
 from collections.abc import Iterable, Iterator
@@ -98,6 +99,27 @@ def tidy(path: Path, alone: bool) -> None:
             left.rename(path)
         else:
             remove(left)
+    for left in path.parent.glob(f"{glob.escape(path.name)}.*"):
+        writer = _PARTIAL.fullmatch(left.name)
+        if writer is not None and (alone or _is_left_over(int(writer[1]))):
+            left.unlink(missing_ok=True)
+
+
+def tidy_within(store: Path) -> None:
+    """Remove unfinished files of dead processes within a store that is opened for writing."""
+    for left in store.rglob("*.partial*"):
+        number = _PARTIAL.fullmatch(left.name)
+        if left.suffix == ".partial" if number is None else _is_left_over(int(number[1])):
+            left.unlink(missing_ok=True)
+
+
+_PARTIAL = re.compile(r".+\.(\d+)\.partial(?:\.[a-z]+)?")
+"""Name of a file that a process is writing, with the number of the process; zarr's own names have other numbers."""
+
+
+def _is_left_over(process: int) -> bool:
+    """True for the number of a dead process, and for this one, which has not begun to write: numbers are used again."""
+    return process == os.getpid() or not _alive(process)
 
 
 def _alive(process: int) -> bool:

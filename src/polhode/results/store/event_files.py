@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ... import _files
 from ..trajectory import PRIMARY, Info, Trajectory
 from .integrity import Damage
 
@@ -47,9 +48,9 @@ def write(store: Path, number: int, events: Sequence[Sequence[Trajectory]]) -> N
 def read(store: Path, number: int) -> dict[str, np.ndarray]:
     """Read the arrays of a unit; raise `Damage` if they are not what was written."""
     try:
-        with file_of(store, number).open("rb") as opened, np.load(opened, allow_pickle=False) as kept:
+        with _files.ordinary(file_of(store, number)) as opened, np.load(opened, allow_pickle=False) as kept:
             arrays, digest = {name: kept[name] for name in NAMES}, str(kept["digest"])
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as problem:
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, MemoryError) as problem:
         raise Damage(f"the events of unit {number} cannot be read ({problem})") from problem
     if digest != _digest(arrays):
         raise Damage(f"the events of unit {number} do not match their digest")

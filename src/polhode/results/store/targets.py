@@ -80,12 +80,11 @@ class ZarrTarget:
             for chunk in (path / name).glob("c/*"):
                 if chunk.name.isdigit() and int(chunk.name) * ROWS_PER_CHUNK >= rows:
                     atomic.remove(chunk)
-        for left in path.rglob("*.partial"):
-            left.unlink(missing_ok=True)
+        atomic.tidy_within(path)
         return target
 
     def _start(self) -> None:
-        self.description = json.loads((self.folder / "zarr.json").read_bytes())
+        self.description = json.loads(integrity.description_text(self.folder))
         self.synced, self.synced_rows = time.monotonic(), self.rows
 
     @property

@@ -95,9 +95,8 @@ def _check_ours(path: Path) -> None:
     """Refuse to replace a folder unless it is empty or a store of this library, damaged or not."""
     if not path.is_dir() or path.is_symlink() or not any(path.iterdir()):
         return
-    with contextlib.suppress(OSError):
-        text = (path / "zarr.json").read_bytes()[: integrity.DESCRIPTION_BYTES]
-        if b'"polhode ' in text:
+    with contextlib.suppress(integrity.NotAStore):
+        if b'"polhode ' in integrity.description_text(path):
             return
     if all((path / name / "zarr.json").is_file() for name in ("t", "quaternion", "momentum")):
         return

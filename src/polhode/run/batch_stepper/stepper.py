@@ -31,11 +31,16 @@ bodies take 120 microseconds on one core, and 170 if they are offered to two."""
 MANY_IMPLICIT = 256
 """The same for implicit steps, which take about ten times as long."""
 
+LONG = 1 << 17
+"""Groups of bodies, times steps, from which on other threads make them: milliseconds, or a second if implicit."""
+
 NAMED = 5
 """Largest number of bodies named in a message."""
 
 NOBODY = np.empty(0, dtype=np.int64)
 NO_TORQUE = np.empty((1, 3))
+NEVER = np.zeros(1, dtype=bool)
+"""A flag that stops nothing."""
 
 UNKNOWN: Any = object()
 """In place of the arrays of the last call, if it was not one that can be repeated."""
@@ -296,10 +301,10 @@ class BatchStepper:
             rows = v if self.form.layout == "rows" else v.T
             self.bodies.check_axial(self.vector, rows.astype(float))
         run = self._program(None if torque is None else check_frame(frame), force.ndim == 3, type(h) is not float)
-        bound = functools.partial(run, q, v, force, *self.constants, h, n, self.flags)
+        bound = functools.partial(run, q, v, force, *self.constants, h, n, self.flags, NEVER)
         if self._on_one_core(n):
             return functools.partial(bound, 0, self.groups)  # one partial, with all arguments
-        return functools.partial(self._on_cores, bound)
+        return functools.partial(self._on_cores if self.groups * n < LONG else self._interruptibly, bound)
 
     def _on_one_core(self, n: int) -> bool:
         """Return whether the steps are too few to be shared out."""
@@ -325,6 +330,22 @@ class BatchStepper:
 
         found: list[int] = []
         share_out(lambda begin, end: found.append(bound(begin, end, t)), self.groups)
+        return min(found) if min(found) < 0 else sum(found)
+
+    def _interruptibly(self, bound: Any, t: float) -> int:
+        """Make the steps in other threads; after Ctrl-C all bodies are as before."""
+        from ...compile.threads import elsewhere
+
+        *given, _ = bound.args
+        states = given[0], given[1], self.constants[1]
+        before = [x.copy() for x in states]
+        try:
+            found = elsewhere(lambda begin, end, stop: bound.func(*given, stop, begin, end, t), LONG, self.groups)
+        except BaseException:
+            for array, old in zip(states, before, strict=True):
+                array[...] = old
+            self.flags[:] = False
+            raise
         return min(found) if min(found) < 0 else sum(found)
 
     # --- arguments ---------------------------------------------------------------------------------

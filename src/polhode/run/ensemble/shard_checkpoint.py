@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ... import _files
 from ...compile.clock import Stopwatch
 from ...compile.simd.vector_types import LANES
 from ...results.ensemble import Ensemble
@@ -85,10 +86,10 @@ def save(file: Path, number: int, arrays: Mapping[str, np.ndarray]) -> None:
 def read(file: Path, number: int) -> dict[str, np.ndarray] | None:
     """Return the arrays of a checkpoint; None if none is usable."""
     try:
-        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as kept:
+        with _files.ordinary(file) as opened, np.load(opened, allow_pickle=False) as kept:
             arrays = {name: kept[name] for name in Course.NAMES}
             label, digest = str(kept["said"]), str(kept["digest"])
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, MemoryError):
         return None
     return arrays if label == _label(number) and digest == _digest(label, arrays) else None
 

@@ -185,7 +185,7 @@ def run(
 
 def _repair(path: Path) -> None:
     """Prepare a store for resuming: remove the remains of a killed writer, and unmark damaged shards."""
-    store.tidy(path)
+    atomic.tidy_within(path)
     if bad := store.repair(path):
         warnings.warn(
             f"{path} was damaged: {len(bad)} shards (the first is number {bad[0]}) do not match their checksums "

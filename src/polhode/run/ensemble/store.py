@@ -318,9 +318,3 @@ def _check_array(path: Path, name: str, then: Any, now: np.ndarray) -> None:
             i = int(rows[0])
             old, new = (f"{name} = {np.squeeze(x[i]).tolist()} of body {begin + i}" for x in (a, b))
             raise checkpoint.different(path, old, new)
-
-
-def tidy(path: Path) -> None:
-    """Remove the temporary files of a killed writer."""
-    for rest in path.rglob("*.partial"):
-        rest.unlink(missing_ok=True)
