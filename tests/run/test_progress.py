@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+from typing import Any
+
 import numpy as np
 import pytest
 
 import polhode as ph
+from polhode.results.store import integrity
 
 pytestmark = pytest.mark.xdist_group("errors")
 
@@ -64,3 +68,147 @@ def test_progress_bar_goes_to_stderr(capfd: pytest.CaptureFixture[str], monkeypa
     assert out == ""
     assert "imidm" in err
     assert "100%" in err
+
+
+# --- every way to run -------------------------------------------------------------------------------
+
+TOP = ph.problems.fast_top()
+SPINNING = ph.Problem(ph.Body([1.0, 1.0, 0.5]), ph.fields.gravity(mgl=1.0), omega=[0.3, 0.0, 3.0])
+OMEGA = np.random.default_rng(3).normal(size=(20, 3))
+
+
+@ph.torque
+def relay(omega: Any) -> Any:
+    return [ph.where(omega[0] > 0, -0.1, 0.1), 0.0, 0.0]
+
+
+@ph.states(heat=0.0)
+def warming(omega: Any, heat: Any) -> Any:
+    return [-0.1 * omega[0], 0.0, 0.0], {"heat": omega[0] ** 2}
+
+
+def damping(omega: Any, gain: float = 0.1) -> Any:
+    return [-gain * omega[0], 0.0, 0.0]
+
+
+def switching(omega: Any) -> Any:
+    return [-0.1 if float(omega[0]) > 0 else 0.1, 0.0, 0.0]
+
+
+SWITCHED = ph.Problem(ph.Body([1.0, 2.0, 2.5]), relay(), omega=[1.0, 0.1, 0.2])
+WARMED = ph.Problem(ph.Body([1.0, 2.0, 2.5]), warming(), omega=[1.0, 0.1, 0.2])
+CONTROL = {"control": damping, "period": 0.1}
+IN_PYTHON = {"control": switching, "period": 0.1}
+
+SINGLE: dict[str, Any] = {
+    "dt": (TOP, "imidm", {"dt": 0.01, "steps": 3000}),
+    "times": (TOP, "imidm", {"dt": 0.01, "times": [1.0, 2.0]}),
+    "digits": (TOP, "imidm", {"dt": 0.01, "steps": 10, "digits": 20}),
+    "relay": (SWITCHED, "mkrk(rk4)", {"dt": 0.01, "steps": 300}),
+    "states": (WARMED, None, {"method": "verner87", "dt": 0.01, "steps": 300}),
+    "control": (TOP, "mkrk(rk4)", {"dt": 0.01, "steps": 300, **CONTROL}),
+    "control in Python": (TOP, "mkrk(rk4)", {"dt": 0.01, "steps": 300, **IN_PYTHON}),
+    "its own steps": (TOP, "reversible(imidm)", {"dt": 0.01, "t_end": 3.0}),
+    "exact": (SPINNING, "lagrange", {"dt": 0.01, "steps": 100}),
+    "tol": (TOP, None, {"tol": 1e-9, "t_end": 30.0}),
+    "step_tol": (TOP, None, {"step_tol": 1e-9, "t_end": 30.0}),
+    "tol, digits": (TOP, None, {"tol": 1e-15, "t_end": 0.5, "digits": 20}),
+    "tol, states": (WARMED, None, {"tol": 1e-9, "t_end": 30.0}),
+    "tol, relay": (SWITCHED, None, {"tol": 1e-6, "t_end": 10.0}),
+    "tol, a method without an error estimate": (TOP, "trapm", {"tol": 1e-3, "t_end": 3.0}),
+    "tol, control": (TOP, None, {"tol": 1e-7, "t_end": 30.0, **CONTROL}),
+    "step_tol, control in Python": (TOP, None, {"step_tol": 1e-7, "t_end": 30.0, **IN_PYTHON}),
+}
+MANY: dict[str, Any] = {
+    "dt": (TOP, "imidm", {"omega": OMEGA, "dt": 0.01, "steps": 300, "every": 1}),
+    "own steps": (TOP, "imidm", {"omega": OMEGA, "dt": 0.01, "steps": np.arange(20) + 1}),
+    "statistics": (TOP, "imidm", {"omega": OMEGA, "dt": 0.01, "steps": 300, "statistics": "energy"}),
+    "relay": (SWITCHED, "mkrk(rk4)", {"omega": OMEGA, "dt": 0.01, "steps": 30, "every": 1}),
+    "tol": (TOP, None, {"omega": OMEGA, "tol": 1e-9, "t_end": 3.0}),
+    "step_tol": (TOP, None, {"omega": OMEGA, "step_tol": 1e-9, "t_end": 3.0}),
+    "exact": (FREE, None, {"omega": OMEGA, "tol": 1e-9, "t_end": 3.0}),
+    "tol, relay": (SWITCHED, None, {"omega": OMEGA, "step_tol": 1e-6, "t_end": 1.0}),
+    "tol, control": (TOP, None, {"omega": OMEGA[:5], "step_tol": 1e-6, "t_end": 1.0, **CONTROL}),
+    "chaos": (TOP, None, {"omega": OMEGA[:5], "step_tol": 1e-6, "times": [0.5, 1.0], "statistics": "megno"}),
+}
+WAYS = [("one", way) for way in SINGLE] + [("many", way) for way in MANY]
+
+
+def run(kind: str, way: str, **more: Any) -> Any:
+    problem, method, given = (SINGLE if kind == "one" else MANY)[way]
+    solver: Any = ph.solve if kind == "one" else ph.ensemble
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the trapezoidal rule of a body is not of interest here
+        return solver(problem, **({} if method is None else {"method": method}), **given, **more)
+
+
+@pytest.mark.parametrize(("kind", "way"), WAYS)
+def test_every_way_reports_its_progress(kind: str, way: str) -> None:
+    """It never decreases, and ends with 1; what is no argument `progress` is refused."""
+    fractions: list[float] = []
+    run(kind, way, progress=fractions.append)
+    assert fractions == sorted(fractions)
+    assert fractions[0] >= 0
+    assert fractions[-1] == 1.0
+    for junk in ("yes", 1, [], np.ones(2)):
+        with pytest.raises(ph.InputError, match="progress"):
+            run(kind, way, progress=junk)
+
+
+@pytest.mark.parametrize("way", [way for way in SINGLE if way != "exact"])
+def test_every_way_keeps_its_states_when_it_is_interrupted(way: str) -> None:
+    calls: list[float] = []
+
+    def stop(fraction: float) -> None:
+        calls.append(fraction)
+        if len(calls) == min(2, most):
+            raise KeyboardInterrupt
+
+    counted: list[float] = []
+    run("one", way, progress=counted.append)
+    most = len(counted) - 1
+    with pytest.raises(KeyboardInterrupt) as caught:
+        run("one", way, progress=stop)
+    partial = caught.value.partial  # type: ignore[attr-defined]
+    assert partial.status == "interrupted"
+    assert len(partial.quaternion) == len(partial) >= 1
+    assert (partial.control is not None) == ("control" in way)
+    assert bool(partial.states) == ("states" in way or "control" in way)
+
+
+@pytest.mark.parametrize(("kind", "way"), [x for x in WAYS if "method without" not in x[1]])
+def test_no_way_keeps_more_states_than_fit_in_memory(kind: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the number of states is known before, at once; else with those that fit."""
+    monkeypatch.setattr(integrity, "memory", lambda: 500.0)
+    with pytest.raises((ph.InputError, ph.StepError), match="and this machine has") as caught:
+        run(kind, way)
+    if isinstance(caught.value, ph.StepError):
+        assert "tol" in way
+        assert caught.value.partial is not None
+        assert len(caught.value.partial) > 1
+
+
+@pytest.mark.filterwarnings("ignore::polhode.errors.ResultWarning")
+def test_a_failed_step_with_statistics_keeps_the_states_before_it() -> None:
+    def growing(omega: Any) -> Any:
+        return [omega[0] ** 3, 0.0, 0.0]
+
+    problem = ph.Problem(ph.Body([1.0, 2.0, 2.5]), ph.torque(growing)(), omega=[1.0, 0.0, 0.0])
+    for given in ({"method": "mkrk(rk4)", "dt": 0.01, "t_end": 2.0}, {"tol": 1e-6, "t_end": 2.0, "times": [0.4, 2.0]}):
+        with pytest.raises(ph.StepError) as caught:
+            ph.solve(problem, **given, statistics="energy")
+        assert caught.value.partial is not None
+        assert len(caught.value.partial) > 1
+
+
+def test_a_loop_that_diverges_says_so() -> None:
+    """And holds no more states than fit in memory."""
+
+    def pushing(omega: Any, gain: float = 4.0) -> Any:
+        return [gain * x for x in (omega[0], omega[1], omega[2])]
+
+    with pytest.MonkeyPatch.context() as here:
+        here.setattr("polhode.run.control_to_tolerance.PAIR_STEPS", 20_000)
+        with pytest.raises(ph.StepError, match=r"\|omega\| was 1.02 at the start and is .* unstable") as caught:
+            ph.solve(FREE, step_tol=1e-8, t_end=1e4, control=pushing, period=0.5)
+    assert caught.value.partial.control.torque.shape[1] == 3  # type: ignore[union-attr]

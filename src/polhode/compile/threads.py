@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import collections
 import concurrent.futures
+import contextlib
+import contextvars
 import functools
 import itertools
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -58,15 +60,41 @@ def sliced(call: Callable[[int], bool], first: int) -> Iterator[None]:
         yield
 
 
+Work = Callable[[int, int], Iterator[float | None] | None]
+"""Makes a part of the work; a generator yields between slices which share of the part is done, or None."""
+
+_watcher: contextvars.ContextVar[Callable[[float], Any] | None] = contextvars.ContextVar("watcher", default=None)
+
+
+@contextlib.contextmanager
+def watched(watcher: Callable[[float], Any]) -> Iterator[None]:
+    """Tell a function, in this thread, which part of the work is done that is shared out in this context."""
+    token = _watcher.set(watcher)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
+
+
+def tell(part: float) -> None:
+    """Tell the watcher of this context that a part of the work is done."""
+    watcher = _watcher.get()
+    if watcher is not None:
+        watcher(part)
+
+
 def share_out(
-    work: Callable[[int, int], Iterator[None] | None], number: int, threads: int | None = None, long: bool = False
+    work: Work,
+    number: int,
+    threads: int | None = None,
+    long: bool = False,
 ) -> None:
     """Call ``work(begin, end)`` on parts of the range 0 to `number`, with as many threads as pay off.
 
     A first small piece is timed to decide how many threads pay off; work known to be long is distributed immediately.
     This thread takes parts too and does all of the work if there is little. Work that may take longer than `SLICE` is
-    a generator that yields between slices: after an exception (such as Ctrl-C) no thread starts another slice, and all
-    have stopped when the exception leaves this function.
+    a generator: after an exception (such as Ctrl-C) no thread starts another slice, and all have stopped when the
+    exception leaves this function.
     """
     threads = cores() if threads is None else threads
     done = 0 if long else min(number, 1 + number // SOUNDING)
@@ -118,24 +146,32 @@ def elsewhere(
         raise
 
 
-def _in_parts(
-    work: Callable[[int, int], Iterator[None] | None], first: int, number: int, parts: int, threads: int
-) -> None:
+def _in_parts(work: Work, first: int, number: int, parts: int, threads: int) -> None:
     """Call ``work(begin, end)`` on equal parts of the range `first` to `number`, with up to `threads` threads."""
+    done, watched = dict[int, float](), _watcher.get() is not None
+
+    def slices(begin: int, end: int, mine: bool) -> Iterator[None]:
+        for part in work(begin, end) or ():
+            done[begin] = (end - begin) * (part or 0.0)
+            if mine and watched:
+                tell(sum(done.values()) / number)
+            yield
+        done[begin] = end - begin
+
     if parts == 1:
-        for _ in work(first, number) or ():
+        for _ in slices(first, number, True):
             pass
         return
     edges = [first + (number - first) * i // parts for i in range(parts + 1)]
     waiting, stopped = collections.deque(itertools.pairwise(edges)), threading.Event()
 
-    def help_out() -> None:
+    def help_out(mine: bool = False) -> None:
         while waiting and not stopped.is_set():
             try:
                 begin, end = waiting.popleft()
             except IndexError:  # another thread took the last part
                 return
-            for _ in work(begin, end) or ():
+            for _ in slices(begin, end, mine):
                 if stopped.is_set():
                     return
 
@@ -143,7 +179,7 @@ def _in_parts(
     try:
         for _ in range(min(threads, parts) - 1):
             helpers.append(_threads(os.getpid(), threads - 1).submit(help_out))
-        help_out()
+        help_out(mine=True)
         for helper in helpers:
             if not helper.cancel():  # a thread that has not begun until now finds nothing to do
                 helper.result()

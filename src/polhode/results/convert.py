@@ -105,7 +105,7 @@ class Lazy(Mapping[str, np.ndarray]):
     """Times, attitudes, momenta and energies, computed from the rows of a path on first access."""
 
     def __init__(self, problem: Problem, path: Any) -> None:
-        self.problem, self.path = problem, path
+        self._problem, self.path = problem, path
         self.made: dict[str, np.ndarray] = {}
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -113,20 +113,20 @@ class Lazy(Mapping[str, np.ndarray]):
         if name not in self.made:
             if name == "t":
                 self.made[name] = self.path.times
-            elif name in ("quaternion", "momentum") and not isinstance(self.problem.field, VaryingField):
-                found = attitudes_and_momenta(self.problem, self.path.rows)
+            elif name in ("quaternion", "momentum") and not isinstance(self._problem.field, VaryingField):
+                found = attitudes_and_momenta(self._problem, self.path.rows)
                 self.made["quaternion"], self.made["momentum"] = found
             else:
-                self.made = primary(self.problem, self.path.times, self.path.rows) | self.made
+                self.made = primary(self._problem, self.path.times, self.path.rows) | self.made
         return self.made[name]
 
     def last(self) -> Lazy:
         """Return the same of the last state only."""
-        return Lazy(self.problem, self.path.last())
+        return Lazy(self._problem, self.path.last())
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names."""
-        varying = isinstance(self.problem.field, VaryingField)
+        varying = isinstance(self._problem.field, VaryingField)
         return iter((*PRIMARY, STATES, *([INERTIA] if varying else [])))
 
     def __len__(self) -> int:

@@ -25,15 +25,20 @@ class Progress:
     """
 
     def __init__(self, wish: bool | Callable[[float], Any] | None, label: str, total: int) -> None:
-        if wish is not None and not callable(wish):
-            wish = flag("progress (if it is no function)", wish)
-        if callable(wish):
-            check_call("progress", wish, "fraction")
+        self.check(wish)
         self.call = wish if callable(wish) else None
         self.visible = (_has_reader() if wish is None else bool(wish)) and not self.call
         self.label, self.total, self.start = label, max(total, 1), time.monotonic()
         self.bar: Any = None
         self.task: Any = None
+
+    @staticmethod
+    def check(wish: Any) -> None:
+        """Refuse what is no argument `progress`."""
+        if callable(wish):
+            check_call("progress", wish, "fraction")
+        elif wish is not None:
+            flag("progress (if it is no function)", wish)
 
     def note(self, text: str) -> None:
         """Print a message, for example that code is being compiled."""
@@ -66,3 +71,44 @@ class Progress:
         if self.bar is not None:
             self.bar.stop()
             self.bar = None
+
+
+class Runs:
+    """Progress of one run, or by default of an unknown number of runs: it never decreases, and ends complete.
+
+    As a context it opens and closes the bar; the end is complete if nothing was raised.
+    """
+
+    def __init__(self, wish: bool | Callable[[float], Any] | None, label: str, one: bool = False) -> None:
+        self.progress, self.runs, self.last, self.one = Progress(wish, label, 1000), 0, 0.0, one
+
+    @property
+    def has_reader(self) -> bool:
+        """Whether somebody can see it."""
+        return self.progress.visible or self.progress.call is not None
+
+    def tell(self, part: float) -> None:
+        """Report the completed fraction of the current run."""
+        if self.one:
+            self.last = max(part, self.last)
+            self.progress.update(round(999 * self.last))
+            return
+        self.runs += part < self.last
+        self.last = part
+        self.progress.update(round(1000 * (1 - 1 / (1 + (self.runs + part) / 8))))
+
+    def note(self, text: str) -> None:
+        """Show a message."""
+        self.progress.note(text)
+
+    def __enter__(self) -> Runs:
+        """Return itself."""
+        return self
+
+    def __exit__(self, kind: Any, fault: Any, trace: Any) -> None:
+        """Report that all runs are complete, if they are, and stop the bar."""
+        try:
+            if kind is None:
+                self.progress.update(1000)
+        finally:
+            self.progress.close()

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import json
+import math
 import signal
 import threading
 import time
@@ -18,12 +19,12 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from ..compile.clock import Stopwatch
-from ..errors import InputError, ResultWarning
+from ..errors import InputError, ResultWarning, StepError
 from ..kernels.loops import COLUMNS
 from ..numbers import arrays  # noqa: F401 - makes arrays a number type
 from ..physics.problem import Problem
 from .convert import Lazy, states
-from .store import atomic, trajectory_store
+from .store import atomic, integrity, trajectory_store
 from .store.checkpoint import CHECKPOINT, RUN_END, RUN_SPEC, SOFTWARE, Checkpoint, resume_from, software
 from .trajectory import Info, Trajectory
 
@@ -60,10 +61,14 @@ class Memory(Generic[Result]):
     def __init__(self, result: Callable[..., Result]) -> None:
         self.result = result
         self.kept: list[tuple[np.ndarray, np.ndarray]] = []
+        self.count = 0
 
     def add(self, t: np.ndarray, rows: np.ndarray) -> None:
-        """Store a copy: the loop reuses its buffer."""
+        """Store a copy: the loop reuses its buffer. If steps vary, it is not known before how many there will be."""
         self.kept.append((t, rows.copy()))
+        self.count += len(t)
+        if said := integrity.shortage(self.count, integrity.bytes_of(math.prod(rows.shape[1:]))):
+            raise StepError(f"{said}; keep fewer with every, or write to a file with out; they are in .partial")
 
     def reached(self, step: int, y: Any) -> None:
         """Do nothing: memory does not outlive the process."""
@@ -110,7 +115,8 @@ class States(Memory[Trajectory]):
         """The result so far."""
         if changes["status"] != "interrupted" or self.info.digits is not None or not self.kept:
             return super().finish(**changes)
-        return Trajectory(Lazy(self.problem, Parts(self.kept)), dataclasses.replace(self.info, **changes))
+        info = dataclasses.replace(self.info, **changes)
+        return Trajectory(Lazy(self.problem, Parts(self.kept)), info, problem=self.problem)
 
 
 def trajectory_of(problem: Problem, info: Info, t: np.ndarray, rows: np.ndarray, **attrs: Any) -> Trajectory:

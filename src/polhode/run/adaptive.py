@@ -6,11 +6,12 @@ import contextlib
 import contextvars
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ..errors import StepError
 from ..kernels import loops
 from ..kernels.loops import COLUMNS, interpolating, one_step
 from ..methods import Method
@@ -19,6 +20,7 @@ from ..methods.combinators.compose import collapsed_step, whole
 from ..physics.fields import Field
 from ..physics.fields.parameters import leaves_of
 from ..physics.problem import Problem
+from ..results.store import integrity
 from .error_estimate import RATIO, REPEATED, finer_tolerance, more_steps
 from .integrator import check_fit, kept_step, number_type, state_space, step_kernel, structure, torque_kernel
 from .schedule import Schedule, scheduled
@@ -54,6 +56,25 @@ def watched(watcher: Watcher) -> Iterator[None]:
         yield
     finally:
         _watcher.reset(token)
+
+
+def tell(part: float) -> None:
+    """Report the completed fraction of a run to the watcher of this context."""
+    watcher = _watcher.get()
+    if watcher is not None:
+        watcher.tell(part)
+
+
+@contextlib.contextmanager
+def leaving(path: Callable[[], Path], method: str) -> Iterator[None]:
+    """Give an exception the states so far, as its attribute `path`."""
+    try:
+        yield
+    except BaseException as stop:
+        if not hasattr(stop, "path"):
+            stop.path = dataclasses.replace(path(), finished=False)  # type: ignore[attr-defined]
+            stop.method = method  # type: ignore[attr-defined]
+        raise
 
 
 class Journal(Protocol):
@@ -265,9 +286,7 @@ class Run:
         return np.empty(size, dtype), np.empty((size, sum(map(len, self.y))), dtype)
 
     def _tell(self, t: float) -> None:
-        watcher = _watcher.get()
-        if watcher is not None:
-            watcher.tell(float((t - self.problem.t0) / (self.end - self.problem.t0)))
+        tell(float((t - self.problem.t0) / (self.end - self.problem.t0)))
 
     def start(self) -> Path:
         """Return the path before the first step."""
@@ -281,12 +300,11 @@ class Run:
         watcher, parts = _watcher.get(), list[Path]()
         if watcher is not None and not self.controlled_step.is_warm:
             watcher.note(f"compiling {self.controlled_step.name} (once; kept for later runs)")
-        try:
-            parts.extend(self.pieces())
-        except BaseException as stop:
-            stop.path = dataclasses.replace(joined(parts or [self.start()]), finished=False)  # type: ignore[attr-defined]
-            stop.method = self.controlled_step.label(self.order)  # type: ignore[attr-defined]
-            raise
+        label = self.controlled_step.label(self.order)
+        with leaving(lambda: joined(parts or [self.start()]), label):
+            for piece in self.pieces():
+                parts.append(piece)
+                check_memory(parts, label)
         return joined(parts)
 
     def _repeated(self, of: Repeats) -> Path:
@@ -295,15 +313,16 @@ class Run:
         (times, rows), mesh, fine = self._buffer(of.steps + 1), of.mesh[1:], True
         times[0], rows[0] = of.mesh[0], [x for part in y for x in part]
         compared = loops.read_row(of.path.rows[-1].tolist())
-        for first in range(0, of.steps, REPEATED_STEPS):
-            last = min(of.steps, first + REPEATED_STEPS)
-            y, largest, apart, fine = self.controlled_step.repeat(
-                self.problem.t0, mesh, len(mesh), of.steps, first, last, y, compared, largest, system, self.order,
-                times[first + 1 :], rows[first + 1 :],
-            )  # fmt: skip
-            if not fine:
-                break
-            self._tell(times[last])
+        with leaving(lambda: of.path, self.controlled_step.label(self.order)):
+            for first in range(0, of.steps, REPEATED_STEPS):
+                last = min(of.steps, first + REPEATED_STEPS)
+                y, largest, apart, fine = self.controlled_step.repeat(
+                    self.problem.t0, mesh, len(mesh), of.steps, first, last, y, compared, largest, system, self.order,
+                    times[first + 1 :], rows[first + 1 :],
+                )  # fmt: skip
+                if not fine:
+                    break
+                self._tell(times[last])
         return Path(times, rows, finished=fine, largest=largest, turned=of.path.turned, apart=apart)
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
@@ -315,6 +334,16 @@ class Run:
 def shorter(ratio: float, order: int) -> float:
     """Return the factor of step lengths that makes errors `ratio` times smaller."""
     return float(ratio ** (-1 / order))
+
+
+def check_memory(parts: list[Path], method: str) -> None:
+    """Stop a run whose states do not fit in memory; those that it has computed are in `.partial`."""
+    rows = sum(len(part.times) for part in parts)
+    if said := integrity.shortage(rows, integrity.bytes_of(parts[0].rows.shape[1])):
+        raise StepError(
+            f"{method} stopped at t = {float(parts[-1].times[-1]):g}: {said}; give a larger tolerance, or an earlier "
+            f"t_end; the {rows} states before it are in .partial"
+        )
 
 
 def joined(parts: list[Path]) -> Path:

@@ -6,9 +6,10 @@ A controller that is a formula is compiled with the steps; any other one is call
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Iterator
 from typing import Any
 
 import numpy as np
@@ -191,6 +192,19 @@ def sampling_of(problem: Problem, period: float) -> Sampling:
     control = control_in(problem.field)
     assert control is not None
     return Sampling(problem.t0, period, is_formula(control), tuple(control.states))
+
+
+@contextlib.contextmanager
+def sampled(problem: Problem, period: float) -> Iterator[None]:
+    """Give the states before an exception, its `partial`, the samples of the controller."""
+    try:
+        yield
+    except BaseException as stop:
+        before = getattr(stop, "partial", None)
+        if before is not None:
+            before.control = lambda: sampling_of(problem, period).samples(before.t, before.states)
+            before._problem = None  # the problem without the controller is another one
+        raise
 
 
 def full_names(field: Field, names: Collection[str]) -> list[str]:

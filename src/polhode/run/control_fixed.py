@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
@@ -19,7 +20,7 @@ from ..physics.problem import Problem
 from ..results.progress import Progress
 from ..results.store import checkpoint, stored_control
 from ..results.trajectory import Trajectory, info_of
-from .control import Loop, check_body, check_method, check_period, sampling_of, with_controller
+from .control import Loop, check_body, check_method, check_period, sampled, sampling_of, with_controller
 from .control_in_python import InPython
 from .cut_steps import with_edges
 from .dense import dense_between
@@ -189,7 +190,8 @@ def solve_fixed(
         bar.note(f"{place.out} is complete; nothing is changed")
         sol = kept
     else:
-        sol = solved(state, kept, bar, reason)
+        with sampled(inner, period) if place.out is None else contextlib.nullcontext():
+            sol = solved(state, kept, bar, reason)
     if every == 1:
         sol.dense = dense_between(inner, equal, sol)
     equal.warn(count)

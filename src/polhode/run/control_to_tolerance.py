@@ -6,14 +6,14 @@ import copy
 import dataclasses
 import functools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..compile.clock import Stopwatch
 from ..errors import InputError, StepError, ToleranceWarning
-from ..kernels.loops import adaptive_stepping
+from ..kernels.loops import COLUMNS, adaptive_stepping
 from ..kernels.sampled import broken_adaptively, held_adaptively, sampling_adaptively
 from ..methods.adaptive.controller import controlled_step_from_estimate, exact
 from ..methods.adaptive.verner87 import verner87
@@ -25,13 +25,12 @@ from ..physics.fields.switches import between, edges
 from ..physics.observers.event import Event
 from ..physics.problem import Problem
 from ..physics.validate import MOST_STEPS
-from ..results import convert
 from ..results.trajectory import Trajectory, info_of
 from . import located
 from .adaptive import Path, Run
-from .control import Loop, check_body, place_of, sampling_of, with_controller
+from .control import Loop, check_body, place_of, sampled, sampling_of, with_controller
 from .control_in_python import InPython
-from .dense import Dense
+from .dense import Dense, states_of
 from .error_estimate import estimated
 from .event_search import found_on
 from .failures import gave_up
@@ -40,7 +39,7 @@ from .located import LocatedRun
 from .located_steps import warn_of_jumps
 from .schedule import Schedule, scheduled
 from .step_control import PAIR_STEPS, AdaptiveStep, compiled
-from .tolerance import Wish, check_tolerance, missed, sampled_every
+from .tolerance import Wish, check_tolerance, missed, running, sampled_every
 
 REASON = "control: a Runge-Kutta pair 8(7), steps end at the samples"
 
@@ -96,8 +95,9 @@ def _kind(loop: Loop, sample: InPython) -> SampledStep:
 
 
 def solve_to(
-    problem: Problem, control: Controller, period: float, wish: Wish, end: float, events: Sequence[Event] = ()
-) -> Trajectory:
+    problem: Problem, control: Controller, period: float, wish: Wish, end: float, events: Sequence[Event] = (),
+    progress: bool | Callable[[float], Any] | None = None,
+) -> Trajectory:  # fmt: skip
     """Integrate a problem under control, with adaptive steps."""
     check_tolerance(wish)
     _check(problem, wish, end)
@@ -118,9 +118,10 @@ def solve_to(
     reason = REASON + f"; {sampled_every(schedule.spacing)}" * (schedule.spacing > 0)
     first = sample.numbers(problem.t0, loop.problem.kernel_data(floats.number)[0], f"at the start (t = {problem.t0:g})")
     sided = located.held(schedule) if loop.is_formula else None
-    run, path, error = _run(Run if sided is None else LocatedRun, problem, sided or schedule, sample, first, wish)
-    if sided is not None and not (path.finished and (error or 0.0) <= wish.tol):  # the motion may slide along a jump
-        run, path, error = _run(Run, problem, schedule, sample, first, wish)
+    with sampled(inner, period), running(inner, wish, progress):
+        run, path, error = _run(Run if sided is None else LocatedRun, problem, sided or schedule, sample, first, wish)
+        if sided is not None and not (path.finished and (error or 0.0) <= wish.tol):  # it may slide along a jump
+            run, path, error = _run(Run, problem, schedule, sample, first, wish)
     if wish.of_steps and not isinstance(run, LocatedRun):
         remedy = "make the jump a steep slope (tanh)" if loop.is_formula else "write the controller as a formula"
         warn_of_jumps(problem, verner87, None, len(path.times), lambda: path, remedy)
@@ -133,8 +134,8 @@ def solve_to(
         compile_seconds=watch.compile_seconds, steps=steps, accepted=steps, rejected=path.rejected,
         status="finished" if path.finished else "failed", **{wish.name: wish.tol},
     )  # fmt: skip
-    sol = Trajectory(convert.states(inner, path.times, path.rows, None), info, dense=Dense(inner, run, path))
-    sol.control = sampling_of(inner, period).samples(sol.t, sol.states)
+    sol = Trajectory(states_of(inner, path, None), info, dense=Dense(inner, run, path))
+    sol.control = lambda: sampling_of(inner, period).samples(sol.t, sol.states)
     sol.events = [sol.at(times) for times in happened]
     if not path.finished:
         t = float(path.times[-1])
@@ -142,10 +143,25 @@ def solve_to(
             sample(t, tuple(map(tuple, _state(path.rows[-1].tolist()))), None)
         many = f"the {len(path.times)} states before it are in .partial"
         failed = f"{verner87.name} failed at t = {t:g}: {sample.fault}" if sample.fault else ""
-        raise StepError(failed or gave_up(problem, path, verner87.name), sol, many)
+        raise StepError(failed or gave_up(problem, path, verner87.name) + _growth(inner, path), sol, many)
     if error is not None and error > wish.tol:
         warnings.warn(missed(error, wish, problem, run), ToleranceWarning, stacklevel=4)
     return sol
+
+
+def _growth(problem: Problem, path: Path) -> str:
+    """Return what a run that was abandoned says of a closed loop that diverges."""
+    first, last = np.linalg.norm(path.rows[[0, -1], 4:COLUMNS] * problem.body.inverse_moments, axis=1)
+    if not (path.crawling and last > DIVERGED * first):
+        return ""
+    return (
+        f"; |omega| was {first:.3g} at the start and is {last:.3g}: if the closed loop is unstable, sample it more "
+        "often or with smaller gains"
+    )
+
+
+DIVERGED = 100.0
+"""Growth of the angular velocity in a run whose steps became ever shorter that is named as their cause."""
 
 
 def _run(

@@ -22,7 +22,8 @@ from ..kernels.loops import COLUMNS
 from ..methods import Method
 from ..physics.units import NO_UNITS, Units
 from ..results.progress import Progress
-from ..results.recorder import DiskError, Recorder
+from ..results.recorder import DiskError, Memory, Recorder
+from ..results.store import integrity
 from .integrator import Engine, to_output
 from .step_count import Timed, _about
 
@@ -88,6 +89,9 @@ def solved(
     A failed step raises a StepError with the explanation from `reason`. This and any other exception that ends the run
     carry the result so far as `partial`.
     """
+    if isinstance(kept, Memory):
+        steps = state.count if state.end == math.inf else _about(state.end - state.problem.t0, state.dt)
+        integrity.check_memory(steps // state.every + 2, _bytes_of_row(state))
     if not state.run.warm:
         bar.note(f"compiling {state.method.name} (once; kept for later runs)")
     watch = Stopwatch()
@@ -121,6 +125,11 @@ def solved(
     t, dt = state.units.times((state.t, state.dt), back=True)
     head = f"{state.method.name} failed in step {state.done + 1} (from t = {t:g} with {state.step} = {dt:g})"
     raise StepError(f"{head}: {why}", cast(Any, whole), f"the {states} in .partial")
+
+
+def _bytes_of_row(state: RunState[Any]) -> int:
+    """Return the memory for a state."""
+    return integrity.bytes_of(math.prod(state.run.buffer(0).shape[1:]))
 
 
 def _stopped_writing(state: RunState[Any], fault: DiskError) -> StepError:

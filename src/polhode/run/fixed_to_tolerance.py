@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 
 from ..methods import Method
-from .adaptive import Path, between_steps, distance, interpolated, round_off, scale_of_momentum
+from .adaptive import Path, between_steps, distance, interpolated, leaving, round_off, scale_of_momentum, tell
 from .error_estimate import Estimated
 from .integrator import beginning, engine
 from .located_steps import LocatedSteps, can_locate
 from .schedule import Schedule
 from .step_control import EPS, working_eps
+
+CHUNK = 8192
+"""Steps between two looks for an interruption."""
 
 
 @dataclasses.dataclass
@@ -41,35 +44,44 @@ class FixedRun:
         times = np.empty(self.count + 1, dtype=rows.dtype)
         y, t, done, fine = self.engine.y, number(self.problem.t0), 0, True
         times[0], rows[0] = t, (*y[0], *y[1])
-        for leg, n in zip(self.schedule.legs, self.counts, strict=True):
-            if done:  # the step length changes, so a method with memory or changed variables restarts
-                row = rows[done].tolist()
-                y = beginning(self.method)((tuple(row[:4]), tuple(row[4:])))
-            system, dt = self.schedule.system(self.engine.system, leg), (number(leg.end) - t) / n
-            filled, fine = self._advanced(dt, t, n, y, system, rows[done + 1 :])
-            times[done + 1 : done + 1 + filled] = t + np.arange(1, filled + 1).astype(rows.dtype) * dt
-            done += filled
-            if not fine:
-                break
-            times[done] = t = number(leg.end)
+        chunk = 1 if self.engine.digits or self.engine.singly else CHUNK
+        with leaving(lambda: self._path(times[: done + 1], rows[: done + 1], False), self.method.name):
+            for leg, n in zip(self.schedule.legs, self.counts, strict=True):
+                if done:  # the step length changes, so a method with memory or changed variables restarts
+                    row = rows[done].tolist()
+                    y = beginning(self.method)((tuple(row[:4]), tuple(row[4:])))
+                system, dt = self.schedule.system(self.engine.system, leg), (number(leg.end) - t) / n
+                for first in range(0, n, chunk):
+                    some = min(chunk, n - first)
+                    y, filled, fine = self._advanced(dt, t, (first, some, n), y, system, rows[done + 1 :])
+                    made = np.arange(first + 1, first + filled + 1)
+                    times[done + 1 : done + 1 + filled] = t + made.astype(rows.dtype) * dt
+                    done += filled
+                    if not fine:
+                        return self._path(times[: done + 1], rows[: done + 1], fine)
+                    tell(done / self.count)
+                times[done] = t = number(leg.end)
         return self._path(times[: done + 1], rows[: done + 1], fine)
 
-    def _advanced(self, dt: Any, t: Any, n: int, y: Any, system: Any, rows: np.ndarray) -> tuple[int, bool]:
-        """Make n steps; return the rows filled, and whether all went well."""
+    def _advanced(
+        self, dt: Any, t: Any, some: tuple[int, int, int], y: Any, system: Any, rows: np.ndarray
+    ) -> tuple[Any, int, bool]:
+        """Make some of n steps, given as (first, count, n); return the state, the rows filled, and if all went well."""
+        first, count, n = some
         try:
-            _, _, filled, _, fine = self.engine.advance(dt, t, 0, n, 1, n, y, system, rows)
-            return filled, fine
+            y, _, filled, _, fine = self.engine.advance(dt, t, first, count, 1, n, y, system, rows)
+            return y, filled, fine
         except (ArithmeticError, TypeError, ValueError):
             if self.digits is None and not self.engine.plain:
                 raise
-        for i in range(n):  # in plain Python an undefined number ends the loop: keep the steps before
+        for i in range(count):  # in plain Python an undefined number ends the loop: keep the steps before
             try:
-                y, _, _, _, fine = self.engine.advance(dt, t, i, 1, 1, n, y, system, rows[i:])
+                y, _, _, _, fine = self.engine.advance(dt, t, first + i, 1, 1, n, y, system, rows[i:])
             except (ArithmeticError, TypeError, ValueError):
                 fine = False
             if not fine:
-                return i, False
-        return n, True
+                return y, i, False
+        return y, count, True
 
     def _path(self, times: np.ndarray, rows: np.ndarray, fine: bool) -> Path:
         """Return the path with the quantities that an error estimate needs."""

@@ -39,9 +39,6 @@ from .step_count import end_time, length, signed_step
 from .tangent import check_tangent, with_tangent
 from .tolerance import Wish, solve_to
 
-BYTES_PER_ROW = 200
-"""Memory for one state while a trajectory is assembled."""
-
 
 def solve(
     problem: Problem,
@@ -133,6 +130,7 @@ def solve(
         quick = quickly(problem, tol, step_tol, t_end)
         if quick is not None:
             return quick
+    Progress.check(progress)
     if statistics is not None:
         from .ensemble.of_one_run import solved_with
 
@@ -174,7 +172,7 @@ def solve(
         if stops is not None or max_step is not None:
             wish.bounds = Bounds.of(problem.t0, end, stops, max_step)
         if asked is not None and out is None:
-            sol = control_to_tolerance.solve_to(problem, *asked, wish, end, wanted)
+            sol = control_to_tolerance.solve_to(problem, *asked, wish, end, wanted, progress)
             return kept.applied(control_tangent.with_tangent(problem, *asked, verner87, sol) if tangent else sol)
         if out is None:
             sol = solve_to(problem, wish, end, wanted, progress)
@@ -189,7 +187,7 @@ def solve(
             run_to = functools.partial(solve_to, problem, wish, end, wanted, progress)
             moving, units, attributes = problem, wish.units(problem, end - problem.t0), {}
         else:
-            run_to = functools.partial(control_to_tolerance.solve_to, problem, *asked, wish, end, wanted)
+            run_to = functools.partial(control_to_tolerance.solve_to, problem, *asked, wish, end, wanted, progress)
             moving, units = sampled_control.with_controller(problem, *asked), NO_UNITS
             attributes = stored_control.attribute(sampled_control.sampling_of(moving, asked[1]))
         told = info_of(moving, method="", dt=0.0, digits=wish.digits, status="running", **{wish.name: wish.tol})
@@ -244,8 +242,11 @@ def solve(
     if not chosen.has_step:
         if wanted or out is not None:
             raise InputError(f"{chosen.name} is evaluated at the times asked for; remove the arguments events and out")
-        _check_memory(count // every + 2)
-        return top_at_steps(problem, dt, count, every, digits)
+        integrity.check_memory(count // every + 2)
+        bar = Progress(progress, chosen.name, count)
+        sol = top_at_steps(problem, dt, count, every, digits)
+        bar.update(count)
+        return sol
     units = NO_UNITS if dt > 0 or chosen.states else BACKWARD  # steps of a chain go backwards themselves
     if digits is None and (chosen.states or chosen.has_own_time):
         check_unit_of_time("dt", abs(dt), abs(dt))
@@ -263,8 +264,6 @@ def solve(
     if wanted:
         check_compiled(problem, "an event search", "remove the argument events")
     info = info_of(problem, method=chosen.name, dt=dt, every=every, digits=digits)
-    if out is None:
-        _check_memory(count // every + 2)
     bar = Progress(progress, chosen.name, count)
     most = count if end == math.inf else MOST_STEPS
     last = end if end == math.inf else float(units.times(end))
@@ -390,16 +389,3 @@ def read_wish(method: Any, tol: Any, step_tol: Any, digits: Any = None) -> Wish:
     name, allowed = ("tol", tol) if step_tol is None else ("step_tol", step_tol)
     precision = None if digits is None else number_of_digits(digits)
     return Wish(finite_number(name, allowed), step_tol is not None, chosen, digits=precision)
-
-
-# --- reading the arguments --------------------------------------------------------------------------
-
-
-def _check_memory(rows: int) -> None:
-    """Refuse more states than fit in memory."""
-    memory, needed = integrity.memory(), rows * BYTES_PER_ROW
-    if needed > memory:
-        raise InputError(
-            f"keeping {rows:.3g} states needs about {needed / 1e9:.3g} GB, and this machine has {memory / 1e9:.3g} GB; "
-            f"keep fewer with every, or write to a file with out"
-        )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from ..physics.observers.event import Event
 from ..physics.problem import Problem
 from ..physics.units import BACKWARD, NO_UNITS, ScaledRun, Units, rescaled, units_of
 from ..physics.validate import apart, excess
-from ..results.progress import Progress
+from ..results.progress import Runs
 from ..results.trajectory import Info, Trajectory, info_of
 from . import adaptive, located, precise_steps, step_control, with_states
 from .adaptive import Path, Run, joined
@@ -408,13 +409,8 @@ def solve_to(
             "for the times of the steps; choose a t0 closer to 0"
         )
     watch = Stopwatch()
-    try:
-        with guarded(wish.digits):
-            solution, happened = _with_progress(problem, wish, end, events, progress)
-    except BaseException as stop:
-        if hasattr(stop, "path"):
-            stop.partial = interrupted(problem, wish, stop.path, getattr(stop, "method", ""))  # type: ignore[attr-defined]
-        raise
+    with running(problem, wish, progress):
+        solution, happened = _with_events(problem, wish, end, events)
     path, problem = solution.path, problem.snapshot()
     described = describing(problem, wish, solution, watch.seconds, watch.compile_seconds)
     dense = Dense(problem, solution.run, path, wish.digits)
@@ -432,7 +428,7 @@ def solve_to(
 def interrupted(problem: Problem, wish: Wish, path: Path, method: str = "") -> Trajectory:
     """Return what an interrupted run has computed."""
     info = _info(problem, wish, method=method, dt=0.0, status="interrupted")
-    return Trajectory(states_of(problem, path, wish.digits), info)
+    return Trajectory(states_of(problem, path, wish.digits), info, problem=problem)
 
 
 def check_tolerance(wish: Wish) -> None:
@@ -471,21 +467,17 @@ def _info_of_run(
     )  # fmt: skip
 
 
-def _with_progress(
-    problem: Problem, wish: Wish, end: float, events: Sequence[Event], progress: Any
-) -> tuple[Solution, list[np.ndarray]]:
-    """Return the solution and the times of events; report the progress if somebody can see it."""
-    shown = Progress(progress, f"to {wish.tol:g}", 1000)
-    if not (shown.visible or shown.call):
-        return _with_events(problem, wish, end, events)
-    bar = _Bar(shown)
+@contextlib.contextmanager
+def running(problem: Problem, wish: Wish, progress: bool | Callable[[float], Any] | None) -> Iterator[None]:
+    """Report the progress of the runs within, if somebody can see it; an exception carries the states as `partial`."""
     try:
-        with adaptive.watched(bar):
-            found = _with_events(problem, wish, end, events)
-        bar.done()
-        return found
-    finally:
-        shown.close()
+        runs = Runs(progress, f"to {wish.tol:g}")
+        with guarded(wish.digits), runs, adaptive.watched(runs) if runs.has_reader else contextlib.nullcontext():
+            yield
+    except BaseException as stop:
+        if hasattr(stop, "path"):
+            stop.partial = interrupted(problem, wish, stop.path, getattr(stop, "method", ""))  # type: ignore[attr-defined]
+        raise
 
 
 def _with_events(
@@ -525,24 +517,3 @@ def _end_of_run(problem: Problem, end: float, wish: Wish, events: Sequence[Event
             return float(piece.times[min(after + 1, len(piece.times) - 1)])
         before = [dataclasses.replace(made, times=made.times[-1:], rows=made.rows[-1:])]
     return end
-
-
-class _Bar:
-    """Progress of an unknown number of runs: it never decreases, and is complete only at the end."""
-
-    def __init__(self, progress: Progress) -> None:
-        self.progress, self.runs, self.last = progress, 0, 0.0
-
-    def tell(self, part: float) -> None:
-        """Report the completed fraction of the current run."""
-        self.runs += part < self.last
-        self.last = part
-        self.progress.update(round(1000 * (1 - 1 / (1 + (self.runs + part) / 8))))
-
-    def note(self, text: str) -> None:
-        """Show a message."""
-        self.progress.note(text)
-
-    def done(self) -> None:
-        """Report that all runs are complete."""
-        self.progress.update(1000)

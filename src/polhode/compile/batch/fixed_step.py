@@ -350,11 +350,13 @@ def run_on_cores(
 ) -> None:  # fmt: skip
     """Run all groups on all cores; `found` are the result arrays."""
     groups = layout.padded(len(found[-1])) // LANES
-    long = bool(groups * given[STEPS].max() > PLENTY)
+    most = int(given[STEPS].max())
+    long = groups * most > PLENTY
 
-    def part(begin: int, end: int) -> Iterator[None]:
-        at = vars(cursor_at(begin)).values()
-        return sliced(lambda quota: run(h, t0, every, given, order, end, quota, *at, *found), QUOTA)
+    def part(begin: int, end: int) -> Iterator[float]:
+        place, *at = vars(cursor_at(begin)).values()
+        for _ in sliced(lambda quota: run(h, t0, every, given, order, end, quota, place, *at, *found), QUOTA):
+            yield float(place[0] - begin + place[2] / most) / (end - begin)
 
     if long:
         for _ in part(0, 0):  # compiled once, before the threads start

@@ -98,6 +98,29 @@ def memory() -> float:
         return math.inf
 
 
+BYTES_PER_ROW = 200
+"""Memory for one state while a trajectory is assembled: time, attitude, momentum and what is derived from them."""
+
+
+def bytes_of(columns: int) -> int:
+    """Memory for one state of so many numbers, seven of them attitude and momentum."""
+    return BYTES_PER_ROW + 24 * max(0, columns - 7)
+
+
+def shortage(rows: float, bytes_per_row: float = BYTES_PER_ROW) -> str:
+    """What is said of more states than fit in memory; empty if they fit."""
+    available, needed = memory(), rows * bytes_per_row
+    if needed <= available:
+        return ""
+    return f"keeping {rows:.3g} states needs about {needed / 1e9:.3g} GB, and this machine has {available / 1e9:.3g} GB"
+
+
+def check_memory(rows: float, bytes_per_row: float = BYTES_PER_ROW) -> None:
+    """Refuse more states than fit in memory."""
+    if said := shortage(rows, bytes_per_row):
+        raise InputError(f"{said}; keep fewer with every, or write to a file with out")
+
+
 # --- descriptions -----------------------------------------------------------------------------------
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from ...compile.clock import Stopwatch
 from ...errors import ResultWarning, SpeedWarning, StepError, ToleranceWarning
+from ...kernels.loops import COLUMNS
 from ...physics.control.controller import control_in
 from ...physics.fields import Field
 from ...physics.fields.variation import PREFIX, SIZE, STATE, VariationField
@@ -27,6 +28,7 @@ from .. import control
 from ..schedule import Bounds
 from ..step_control import has_series, is_smooth
 from . import one_by_one
+from .memory import check_memory
 
 if TYPE_CHECKING:
     from .task import Task
@@ -63,9 +65,10 @@ def run(task: Task) -> Ensemble:
     watch, batch = Stopwatch(), task.batch
     if batch.number > one_by_one.MANY:
         warnings.warn(_reason(task), SpeedWarning, stacklevel=5)
+    check_memory(len(task.kept) * batch.number, COLUMNS + task.states)
     with one_by_one.retold(batch.number, but=ToleranceWarning):
         problems = (_without_variation(task.problem(i)) for i in range(batch.number))
-        motions = [_motion(task, *control.separated(problem)) for problem in problems]
+        motions = [_motion(task, *control.separated(problem)) for problem in one_by_one.told(problems, batch.number)]
     assert task.stops is not None
     times, first = np.append(task.t0, task.stops), motions[0]
     states = {name: np.stack([x.states[name] for x in motions], 1) for name in first.states}
@@ -180,7 +183,7 @@ def _with_controller_or_tangent(task: Task, problem: Problem, law: dict[str, Any
     try:
         sol = solve(problem, **_how(task), **law, times=times, progress=False, tangent=task.tangent)
     except StepError as stop:
-        if stop.partial is None or task.tangent:
+        if stop.partial is None or stop.partial.dense is None or task.tangent:  # no failed step
             raise
         return _failed(stop.partial, times)
     error = math.nan if sol.error_estimate is None else sol.error_estimate

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...compile import threads
 from ...errors import InputError, ResultWarning
 from ...methods import Method, methods
 from ...methods.adaptive.verner87 import verner87
@@ -20,6 +21,7 @@ from ...physics.observers.statistics import watch
 from ...physics.problem import Problem, finite_number
 from ...physics.validate import apart, check_times, check_unit_of_time, flag, positive, whole_number
 from ...results.ensemble import Ensemble
+from ...results.progress import Progress, Runs
 from ...results.store import checkpoint
 from .. import control as sampled_control
 from .. import with_states
@@ -167,6 +169,7 @@ def ensemble(
     (2, 100, 4)
     """
     overwrite, resume = flag("overwrite", overwrite), flag("resume", resume)
+    Progress.check(progress)
     said = {
         "body": body, "attitude": attitude, "euler": euler, "euler_deg": euler_deg, "momentum": momentum,
         "omega": omega, "spatial_momentum": spatial_momentum, "spatial_omega": spatial_omega, "field": field,
@@ -189,7 +192,8 @@ def ensemble(
             like = bodies if isinstance(bodies, Problem) else task.model
             varied = dataclasses.replace(inputs, field=chaos_words.varied_problem(task, like).field)
             run = to_tolerance(varied, tol, step_tol, max_step, device, times)
-            return kept_times.selected(task, _with_warnings(run, chaos_words.observed(task, run.run()), tol))
+            many = chaos_words.observed(task, _in_memory(run, progress))
+            return kept_times.selected(task, _with_warnings(run, many, tol))
         many = _with_warnings(task, _run(task, out, overwrite, resume, scheduler, unit, progress), tol)
         return many if out is not None or scheduler is not None else kept_times.selected(task, many)
     Bounds.refuse(None, max_step)
@@ -238,7 +242,7 @@ def _run(task: Task, out: Any, overwrite: bool, resume: bool, scheduler: Any, un
         raise InputError(f"ensemble stores do not hold the chains of {task.method.name}; remove the argument {name}")
     if out is None and scheduler is None:
         _refuse_without_file(overwrite=overwrite, resume=resume, unit=unit)
-        return task.run()
+        return _in_memory(task, progress)
     from . import shards
 
     if resume:
@@ -246,6 +250,15 @@ def _run(task: Task, out: Any, overwrite: bool, resume: bool, scheduler: Any, un
     return shards.run(
         task, out, overwrite=overwrite, resume=resume, scheduler=scheduler, shard_size=unit, progress=progress
     )
+
+
+def _in_memory(task: Task, progress: Any) -> Ensemble:
+    """Run a task in memory, and report its progress if somebody can see it."""
+    with Runs(progress, f"{task.batch.number} bodies", one=task.tol is None or task.alone) as runs:
+        if not runs.has_reader:
+            return task.run()
+        with threads.watched(runs.tell):
+            return task.run()
 
 
 def _with_warnings(task: Task, many: Ensemble, tol: float | None = None) -> Ensemble:

@@ -7,6 +7,14 @@ from typing import Any
 import numpy as np
 
 from ...compile import kept_memory
+from ...errors import InputError
+from ...results.store import integrity
+
+
+def check_memory(states: float, columns: int) -> None:
+    """Refuse more states of so many numbers than fit in memory."""
+    if said := integrity.shortage(states, 8 * columns):
+        raise InputError(f"{said}; keep fewer with every or times, run fewer bodies, or write to a file with out")
 
 
 class Memory:

@@ -9,11 +9,12 @@ import contextlib
 import dataclasses
 import functools
 import warnings
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from ...compile import threads
 from ...compile.clock import Stopwatch
 from ...errors import ResultWarning, SpeedWarning, StepError
 from ...results.derivatives import Derivatives
@@ -27,6 +28,8 @@ from .edges import same_edges
 
 if TYPE_CHECKING:
     from .task import Task
+
+Body = TypeVar("Body")
 
 MANY = 100
 """Bodies from which on a message says that they are run one by one."""
@@ -84,7 +87,7 @@ def _run(task: Task) -> Ensemble:
         warnings.warn(_why(task), SpeedWarning, stacklevel=6)
     found, runs = task.found(), list[Trajectory]()
     with retold(number):
-        for i in range(number):
+        for i in told(range(number), number):
             sol, found[-1][i] = _motion(task, i)
             _write(sol, [array[:, i] for array in found[:3]], int(found[-1][i]), task.every)
             runs.append(sol)
@@ -131,6 +134,13 @@ def _write(sol: Trajectory, arrays: list[np.ndarray], failed: int, every: int) -
         held = np.hstack(numbers)
         arrays[2][:] = np.nan
         arrays[2][: good - 1], arrays[2][-1] = held[1:good], held[-1]
+
+
+def told(bodies: Iterable[Body], number: int) -> Iterator[Body]:
+    """Yield bodies, and tell whoever watches which part of them is done."""
+    for i, one in enumerate(bodies):
+        threads.tell(i / number)
+        yield one
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...compile.clock import Stopwatch
-from ...kernels.loops import kept_rows
+from ...kernels.loops import COLUMNS, kept_rows
 from ...methods import Method
 from ...numbers import floats
 from ...numbers.arrays import components
@@ -32,7 +32,7 @@ from . import events as event_search
 from . import tolerance as ensemble_tolerance
 from .batch import BodyBatch
 from .lane_steps import adaptive_method
-from .memory import MEMORY
+from .memory import MEMORY, check_memory
 from .run import DEVICES
 from .tolerance import Ends
 
@@ -167,6 +167,7 @@ class Task:
     def found(self) -> tuple[np.ndarray, ...]:
         """Return empty arrays for attitudes and momenta (start first), extra columns, and failed steps."""
         kept, batch, memory = len(self.kept) - 1, self.batch, MEMORY[self.device]()
+        check_memory(len(self.kept) * batch.number, COLUMNS + self.extra_columns)
         n, extra = batch.number, np.int64 if self.keeps_steps_only else float
         after = memory.empty_after if batch.dt[0] > 0 else lambda _, shape: memory.empty(shape)
         q, m = after(batch.quaternion, (kept + 1, n, 4)), after(batch.momentum, (kept + 1, n, 3))
