@@ -9,8 +9,9 @@ import pytest
 import polhode as ph
 from polhode import fields
 from polhode.physics.fields.kernels import formula_kernel
+from polhode.physics.fields.pulses import moments_of_pulses
 from polhode.physics.fields.switches import between, edges
-from polhode.run.schedule import HIGHEST, Bounds, _degree, scheduled
+from polhode.run.schedule import HIGHEST, Bounds, _degree, _kept_cells, scheduled
 
 BODY = ph.Body([12.0, 10.0, 7.0])
 R = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
@@ -120,3 +121,103 @@ def test_bounds_are_part_of_the_legs():
 def test_a_longest_step_that_never_ends_is_refused():
     with pytest.raises(ph.InputError, match=r"max_step = 1e-300 needs more than 2e\+07 steps"):
         ph.solve(ph.problems.heavy_top(), tol=1e-6, t_end=1.0, max_step=1e-300)
+
+
+def lorentzian(t, centre, width):
+    return 0.1 / width / (1 + ((t - centre) / width) ** 2), 0.0, 0.0
+
+
+def gaussian(t, omega, centre, width):
+    return 0.0, 0.1 / width * math.exp(-((t - centre) ** 2) / (2 * width * width)) + 0.1 * math.sin(t), -0.1 * omega[2]
+
+
+def sech_squared(t, R, centre, width):
+    return 0.1 / width * (1 - math.tanh((t - centre) / width) ** 2) * R[0][0], 0.02 * math.cos(t), 0.0
+
+
+def repeated(t, centre, width):
+    return 0.1 / width * math.exp((math.cos(2 * (t - centre)) - 1) / (2 * width * width)), 0.0, 0.0
+
+
+def several(t, centre, width):
+    second = math.exp(-(((t - centre - 1e-3) / width) ** 2))
+    return (
+        0.1 / width * (math.exp(-(((t - centre) / width) ** 2)) - 0.5 * second),
+        0.3 * math.tanh((t - 2) / width),
+        0.0,
+    )
+
+
+PULSES = [lorentzian, gaussian, sech_squared, repeated, several]
+START = ph.Problem(ph.Body([1.0, 1.4, 1.9]), omega=[0.3, 0.5, 0.2])
+PULSED = {
+    "tol": lambda p, stops: ph.solve(p, tol=1e-8, t_end=10.0, stops=stops),
+    "step_tol": lambda p, stops: ph.solve(p, step_tol=1e-10, t_end=10.0, stops=stops),
+    "control": lambda p, stops: ph.solve(p, tol=1e-8, t_end=10.0, stops=stops, control=held, period=1.0),
+}
+
+
+@ph.controller
+def held(omega):
+    return -0.1 * omega[0], 0.0, 0.0
+
+
+def around(*centres, width):
+    """Times that show pulses at some centres."""
+    parts = width * np.geomspace(0.25, 1e5, 60)
+    times = np.unique([x for c in centres for x in (c, *(c - parts), *(c + parts))])
+    return times[(times > 0) & (times < 10)]
+
+
+LENGTHS = [(pulse, 1e-4) for pulse in PULSES] + [(pulse, 1e-6) for pulse in PULSES if pulse is not repeated]
+
+
+@pytest.mark.parametrize(("pulse", "width"), LENGTHS)
+def test_a_pulse_of_any_length_is_seen(pulse, width):
+    """The run agrees with one that is told where the pulses are, within its estimate; its impulse is seen at all."""
+    centre = 3.3 + width / 3
+    problem = START.in_field(ph.torque(pulse)(centre, width))
+    told = around(centre, centre + 1e-3, 2.0, *(centre + np.pi * np.arange(-1, 3)), width=width)
+    for way, run in PULSED.items():
+        sol, exact = run(problem, None), run(problem, told)
+        assert np.abs(sol.momentum[-1] - exact.momentum[-1]).max() < (2e-7 if way == "step_tol" else 5e-8)
+        assert np.abs(sol.momentum[-1] - sol.momentum[0]).max() > 1e-2
+
+
+@pytest.mark.parametrize("how", [{"tol": 1e-8}, {"step_tol": 1e-10}])
+def test_pulses_in_ensembles(how):
+    fields = ph.torque(lorentzian)(3.3, 1e-6)
+    params = {"centre": np.array([3.3, 4.7])}
+    many = ph.ensemble(START.in_field(fields), params=params, t_end=10.0, **how)
+    for i, centre in enumerate(params["centre"]):
+        alone = ph.solve(START.in_field(ph.torque(lorentzian)(centre, 1e-6)), t_end=10.0, **how)
+        assert np.abs(many.momentum[-1, i] - alone.momentum[-1]).max() < 1e-7
+
+
+@pytest.mark.parametrize("width", [1e-3, 1e-6])
+def test_pulses_in_fields_with_states(width):
+    @ph.states(wheel=0.1)
+    def driven(t, wheel, width):
+        motor = 0.1 / width * math.exp(-(((t - 3.3) / width) ** 2))
+        return (-motor, 0.0, 0.1 * wheel), {"wheel": motor - 0.1 * wheel}
+
+    problem = START.in_field(driven(width=width))
+    exact = ph.solve(problem, tol=1e-8, t_end=10.0, stops=around(3.3, width=width))
+    for how in ({"tol": 1e-8}, {"step_tol": 1e-10}):
+        alone, many = ph.solve(problem, t_end=10.0, **how), ph.ensemble(problem, t_end=10.0, **how)
+        assert np.abs(alone.momentum[-1] - exact.momentum[-1]).max() < 5e-8
+        assert np.abs(many.momentum[-1] - exact.momentum[-1]).max() < 5e-8
+
+
+def test_a_slow_field_has_the_cells_of_its_samples(monkeypatch):
+    """Zeros and turns of slow arguments change nothing."""
+
+    @ph.torque
+    def slow(t):
+        return math.exp(-(((t - 3.0) / 0.1) ** 2)), 1 / (1.1 + math.cos(3 * t)), math.tanh((t - 5.0) / 1e-3)
+
+    legs = scheduled(START.in_field(slow()), 10.0, 1e-10).legs
+    assert len(moments_of_pulses(slow(), 0.0, 10.0)) > 10
+    monkeypatch.setattr("polhode.run.schedule.moments_of_pulses", lambda *_: np.empty(0))
+    _kept_cells.cache_clear()
+    assert scheduled(START.in_field(slow()), 10.0, 1e-10).legs == legs

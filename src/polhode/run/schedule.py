@@ -6,7 +6,8 @@ An adaptive step evaluates a torque at a few times only; a pulse between them do
 * a torque that depends on t in any other way is sampled over the whole run, at `SAMPLES` times and for a few states.
   Time cells are halved until a polynomial of degree four fits the samples in each cell to a twentieth of their range.
   No step is longer than its cell, and steps end where cells become much shorter. A pulse longer than a few samples is
-  thus at least as long as a step, and the error estimate of the steps detects it.
+  thus at least as long as a step, and the error estimate of the steps detects it;
+* shorter pulses are looked for at the times at which the formula can have them (`fields.pulses`).
 
 A torque that is a polynomial in t of low degree between its edges cannot hide a feature and is not sampled.
 """
@@ -29,11 +30,13 @@ from ..numbers import arrays, floats  # noqa: F401 - arrays: the torque is evalu
 from ..physics.body import Body
 from ..physics.fields import Field
 from ..physics.fields.kernels import formula_kernel
+from ..physics.fields.pulses import moments_of_pulses
+from ..physics.fields.states import coupled_text, places
 from ..physics.fields.switches import PiecewiseField, between, edges
 from ..physics.problem import Problem
 from ..physics.units import Units
 from ..physics.validate import apart, positive, real_array
-from ..symbolic.expression import Expr, ordered, symbol
+from ..symbolic.expression import Expr, ordered, symbol, symbols_in
 
 PARTS = 64
 """If the torque is sampled, no step is longer than 1/PARTS of the run."""
@@ -70,6 +73,12 @@ NEGLIGIBLE = 1e-3
 
 HIGHEST = 7
 """Highest degree of a polynomial in t that the stages of one step determine."""
+
+OCTAVES = 40
+"""Octaves of distances at which pulses are looked for: the shortest is 1e-12 of a cell."""
+
+HIDDEN = 8.0
+"""Height of a pulse, relative to the deviation of regular samples from the polynomial, from which on they missed it."""
 
 MOST_STOPS = 1_000_000
 
@@ -136,10 +145,30 @@ def longest_step(field: Field, t0: float, end: float) -> float:
 
     It is the length of the shortest time cell, so it depends on the field and its parameters only.
     """
+    anybody = Problem(Body([1.0, 1.0, 1.0]), momentum=[1 / (end - t0)] * 3, t0=t0)
+    if field.states:
+        legs = legs_of_states(anybody.in_field(field), np.array([t0, end]), 0.0, math.inf)
+        return min(leg.longest for leg in legs)
     if "t" not in field.reads:
         return math.inf
-    anybody = Problem(Body([1.0, 1.0, 1.0]), momentum=[1 / (end - t0)] * 3, t0=t0)
     return min(leg.longest for leg in scheduled(anybody.in_field(field), end, 0.0).legs)
+
+
+def legs_of_states(problem: Problem, borders: np.ndarray, tol: float, max_step: float) -> tuple[Leg, ...]:
+    """Return the legs of a run of a field with states between some borders: only features limit its steps.
+
+    They are where time cells had to be halved.
+    """
+    field, shortest = problem.field, float(borders[-1] - borders[0]) / PARTS * 0.6
+    assert field is not None
+    if "t" not in symbols_in(itertools.chain(*field.coupled)):
+        return legs_between(borders.tolist(), max_step)
+    cells = _cells_of(problem, field, borders, tol)
+    short, kept = np.diff(cells) < shortest, np.isin(cells, borders)
+    kept[:-1] |= short
+    kept[1:] |= short
+    lengths = np.diff(cells[kept])
+    return _legs(cells[kept], np.where(lengths < shortest, lengths, math.inf), borders, max_step)
 
 
 def legs_between(borders: Any, max_step: float) -> tuple[Leg, ...]:
@@ -219,7 +248,7 @@ def _cells_of(problem: Problem, field: Field, borders: np.ndarray, tol: float) -
     if found is not None:
         return found
     start = (matrix(problem.quaternion), tuple(problem.omega.tolist()))
-    return _cells(_sampler(field, [start, *_states(sizes.speed)]), borders, sizes)
+    return _cells(_sampler(field, [start, *_states(sizes.speed)]), borders, sizes, _moments(field, borders))
 
 
 @functools.lru_cache(maxsize=64)
@@ -228,7 +257,11 @@ def _kept_cells(field: Field, borders: tuple[float, ...], sizes: Sizes) -> np.nd
     sample, ends = _sampler(field, _states(sizes.speed)), np.array(borders)
     if not np.isfinite(sample(np.linspace(borders[0], borders[-1], FIRST))).all():
         return None
-    return _cells(sample, ends, sizes)
+    return _cells(sample, ends, sizes, _moments(field, ends))
+
+
+def _moments(field: Field, borders: np.ndarray) -> np.ndarray:
+    return moments_of_pulses(field, float(borders[0]), float(borders[-1]))
 
 
 def _states(speed: float) -> list[Any]:
@@ -241,26 +274,54 @@ def _states(speed: float) -> list[Any]:
 
 
 def _sampler(field: Field, states: list[Any]) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function for the torque at an array of times and at some states: (state and axis, *times)."""
-    value, parameters = formula_kernel(field.text[0], floats.number), field.parameters
+    """Return a function for the torque at an array of times and at some states: (state and axis, *times).
+
+    The states of a field have their initial values; their rates follow the torque.
+    """
+    text, parameters = coupled_text(field) if field.states else field.text[0], field.parameters
+    value, own = formula_kernel(text, floats.number), [tuple(parameters[i] for i in places(field))] * bool(field.states)
 
     def sample(times: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
-            seen = [np.broadcast_to(x, times.shape) for R, w in states for x in value(times, R, w, parameters)]
+            seen = [np.broadcast_to(x, times.shape) for R, w in states for x in value(times, R, w, parameters, *own)]
         return np.array(seen, dtype=float)
 
     return sample
 
 
-def _cells(sample: Callable[[np.ndarray], np.ndarray], borders: np.ndarray, sizes: Sizes) -> np.ndarray:
-    """Return the ends of time cells in which the samples are nearly a polynomial of degree four."""
+def _cells(
+    sample: Callable[[np.ndarray], np.ndarray], borders: np.ndarray, sizes: Sizes, moments: np.ndarray
+) -> np.ndarray:
+    """Return the ends of time cells in which the samples are nearly a polynomial of degree four.
+
+    At the `moments`, the torque may have pulses that are too short for the samples.
+    """
     span = float(borders[-1] - borders[0])
     pieces = [np.linspace(a, b, 1 + math.ceil(PARTS * (b - a) / span)) for a, b in itertools.pairwise(borders)]
     ends = np.unique(np.concatenate(pieces))
     starts, lengths = ends[:-1], np.diff(ends)
     least = FIRST if len(lengths) <= MOST_CELLS // FIRST else FEWEST
     needed = np.maximum(least, 2 ** np.ceil(np.log2(np.maximum(1.0, lengths / span * SAMPLES))).astype(int))
-    done, open_starts, open_lengths = [borders], np.empty(0), np.empty(0)
+    cells, largest, little = _halved(sample, borders, (starts, lengths, needed), sizes)
+    for _ in moments:
+        short = _around(sample, cells, moments, largest, little)
+        if not len(short):
+            break
+        needed = np.full(len(short), FEWEST)
+        cells = _halved(sample, cells, (short[:, 0], short[:, 1] - short[:, 0], needed), sizes)[0]
+    return cells
+
+
+def _halved(
+    sample: Callable[[np.ndarray], np.ndarray], known: np.ndarray, cells: tuple[np.ndarray, np.ndarray, np.ndarray],
+    sizes: Sizes,
+) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
+    """Halve cells (starts, lengths, numbers of samples) until their samples are smooth; add their ends to known ones.
+
+    Also return the largest sample of each channel, and the impulse that is negligible.
+    """
+    (starts, lengths, needed), span = cells, float(known[-1] - known[0])
+    done, open_starts, open_lengths = [known], np.empty(0), np.empty(0)
     largest, little = np.zeros(1), -1.0
     count = int(needed.max())
     while True:
@@ -281,8 +342,54 @@ def _cells(sample: Callable[[np.ndarray], np.ndarray], borders: np.ndarray, size
             halves = size[rough] / 2
             open_starts, open_lengths = np.concatenate([a[rough], a[rough] + halves]), np.concatenate([halves, halves])
         if count == FEWEST and not len(open_starts):
-            return np.unique(np.concatenate(done))
+            return np.unique(np.concatenate(done)), largest, little
         count = max(FEWEST, count // 2)
+
+
+def _around(
+    sample: Callable[[np.ndarray], np.ndarray], cells: np.ndarray, moments: np.ndarray, largest: np.ndarray,
+    little: float,
+) -> np.ndarray:  # fmt: skip
+    """Return parts (starts and ends) of cells around pulses at some moments that the samples did not show.
+
+    Samples at distances that fall by quarters of octaves show a pulse of any length; a pulse is hidden if they deviate
+    from the polynomial of the cell far more than regular ones. The parts become shorter towards it, by factors of two.
+    """
+    before = np.clip(np.searchsorted(cells, moments) - 1, 0, len(cells) - 2)
+    on_end = (cells[before + 1] == moments) & (before + 2 < len(cells))
+    k, centre = np.append(before, before[on_end] + 1), np.append(moments, moments[on_end])
+    a, b = cells[k], cells[k + 1]
+    left, right = centre - a, b - centre
+    part = 2.0 ** (-np.arange(1, 4 * OCTAVES + 1) / 4)
+    sides = np.stack([np.where(left > 0, -left, right), np.where(right > 0, right, -left)], axis=1)
+    close = (centre[:, None, None] + sides[:, :, None] * part).reshape(len(k), -1)
+    times = np.concatenate([a[:, None] + (b - a)[:, None] * np.linspace(INSIDE, 1 - INSIDE, FIRST + 1), close], axis=1)
+    off = _off_polynomial(sample, times, a, b)
+    regular, pulse = np.abs(off[:, :, : FIRST + 1]).max(2), off[:, :, FIRST + 1 :].reshape(*off.shape[:2], 2, -1)
+    high, low = pulse.max(2)[..., ::-1], pulse.min(2)[..., ::-1]  # the closest samples first
+    extent = (np.maximum.accumulate(high, -1) - np.minimum.accumulate(low, -1))[..., ::-1]
+    height, octave = extent[..., 0], (extent > extent[..., :1] / 2).sum(2) / 4
+    noise = 64 * 2.0**-52 * largest[:, None]
+    hidden = (height > HIDDEN * regular) & (height > noise) & (height * (b - a) * 2.0**-octave > little)
+    found = [np.empty((0, 2))]
+    for cell in np.unique(k[hidden.any(0)]):
+        here = np.flatnonzero((k == cell) & hidden.any(0))
+        i = here[np.where(hidden, height, 0.0).max(0)[here].argmax()]
+        halves = 2.0 ** -np.arange(math.ceil(octave[hidden[:, i], i].max()) + 2)
+        ends = np.unique(np.concatenate([centre[i] - left[i] * halves, [centre[i]], centre[i] + right[i] * halves]))
+        found.append(np.column_stack([ends[:-1], ends[1:]]))
+    return np.concatenate(found)
+
+
+def _off_polynomial(
+    sample: Callable[[np.ndarray], np.ndarray], times: np.ndarray, a: np.ndarray, b: np.ndarray
+) -> np.ndarray:
+    """Return the deviations of samples (cell, time) from a polynomial in each cell; the regular ones come first."""
+    seen = np.nan_to_num(sample(times), nan=0.0, posinf=0.0, neginf=0.0)
+    x = (2 * times - (a + b)[:, None]) / (b - a)[:, None]
+    picked = np.round(np.linspace(0, FIRST, NODES)).astype(int)
+    factors = seen[:, :, picked] @ np.linalg.inv(np.vander(np.linspace(INSIDE, 1 - INSIDE, NODES) * 2 - 1, NODES)).T
+    return np.asarray(seen - sum(factors[:, :, j, None] * x ** (NODES - 1 - j) for j in range(NODES)))
 
 
 def _is_rough(seen: np.ndarray, lengths: np.ndarray, largest: np.ndarray, little: float) -> np.ndarray:

@@ -145,7 +145,7 @@ class Wish:
     def schedule(self, problem: Problem, end: float) -> Schedule:
         """Return the schedule of a run of a problem in its units."""
         if with_states.has_states(problem):
-            return with_states.schedule(problem, end, self.bounds)
+            return with_states.schedule(problem, end, self.bounds, self.tol)
         legs = scheduled(problem, end, self.tol, self.bounds)
         return legs if self.digits is None else precise_steps.with_exact_edges(problem, legs, self.digits)
 

@@ -41,7 +41,7 @@ from .failures import explain_in
 from .fixed_step import RunState, solved
 from .integrator import Engine, check_fit, step_kernel
 from .located_steps import conditions_crossed
-from .schedule import Bounds, Schedule, legs_between
+from .schedule import Bounds, Schedule, legs_of_states
 from .step_control import PAIR_ROUNDINGS, PAIR_STEPS, AdaptiveStep, compiled
 from .step_count import number_of_steps
 
@@ -120,19 +120,19 @@ def adaptive_step(problem: Problem) -> AdaptiveStep:
     )  # fmt: skip
 
 
-def schedule(problem: Problem, end: float, bounds: Bounds) -> Schedule:
+def schedule(problem: Problem, end: float, bounds: Bounds, tol: float) -> Schedule:
     """Return the schedule of a run: steps end at the user's stops and where conditions on time alone change.
 
     Between two of these times the conditions are those of the time in the middle, so that a step that ends or begins
-    at a jump sees one side of it only.
+    at a jump sees one side of it only. Short pulses in time are sampled.
     """
     stops = [x for x in bounds.stops if x < end]
     borders = np.unique(np.concatenate([[problem.t0, end], stops, edges(problem.field, problem.t0, end)]))
-    held = between(problem.field)
+    legs, held = legs_of_states(problem, borders, tol, bounds.max_step), between(problem.field)
     if held is not problem.field:
         problem = copy.copy(problem)
         problem.field = held
-    return Schedule(problem, legs_between(borders.tolist(), bounds.max_step))
+    return Schedule(problem, legs)
 
 
 def reason(problem: Problem) -> str:

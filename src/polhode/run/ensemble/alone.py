@@ -90,6 +90,8 @@ def _reason(task: Task) -> str:
     field, singly = task.batch.field, f"so that the {task.batch.number} bodies are run one by one"
     if control.is_controlled(task.model):
         return f"adaptive steps end at the samples and pulses of each body, {singly}"
+    if task.pulsed:
+        return f"the torque has pulses that are too short for the steps of lanes, {singly}"
     if field is not None and field.opaque:
         return f"lanes take adaptive steps in torques that are formulas, {singly}"
     return one_by_one.JUMPS.format(field=task.model.field, number=task.batch.number)

@@ -38,7 +38,7 @@ from .events import wanted_events
 from .inputs import Inputs, read
 from .lane_steps import adaptive_method
 from .run import DEVICES
-from .schedule import longest_steps
+from .schedule import is_pulsed, longest_steps
 from .start import Start
 from .task import Task
 
@@ -403,13 +403,16 @@ def to_tolerance(
         longest = None if max_step is None else np.array([positive("max_step", max_step)])
     else:
         longest = None if free else longest_steps(batch, t0, t_end, max_step)
+    pulsed = device == "cpu" and max_step is None and is_pulsed(longest, abs(t_end - t0))
+    if pulsed and not by_itself:
+        chosen, longest = verner87, None
     if statistics is not None:
         sampled_statistics.check_times(name, times)
     stops = kept_times.checked(times, t0, t_end)
     return Task(
         batch, chosen, model, t0, 1, 1, device, watch(statistics, model), tolerance=None if free else given,
         longest=longest, tol=None if tol is None else given, stops=np.array([t_end]) if stops is None else stops,
-        asked=kept_times.asked(times), step_tol=None if step_tol is None else given, tangent=tangent,
+        asked=kept_times.asked(times), step_tol=None if step_tol is None else given, tangent=tangent, pulsed=pulsed,
     )  # fmt: skip
 
 

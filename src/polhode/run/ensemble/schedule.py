@@ -26,13 +26,16 @@ def longest_steps(batch: BodyBatch, t0: float, end: float, max_step: Any) -> np.
     first = batch.field_of(0)
     if first is not None and first.states:
         timed = "t" in symbols_in(itertools.chain(*first.coupled)) and given == math.inf
-        return np.array([abs(end - t0) / PARTS if timed else given])
-    if first is None or _longest_step(first, t0, end) == math.inf:  # depends on the formula only, not on the body
+        if not timed:
+            return np.array([given])
+        given = abs(end - t0) / PARTS
+    if first is None or not (first.states or _longest_step(first, t0, end) < math.inf):  # of the formula, not the body
         return np.array([given])
     rows, body, which = np.unique(batch.values, axis=0, return_index=True, return_inverse=True)
     if len(rows) <= MOST_DIFFERENT:
         fields = [batch.field_of(int(i)) for i in body]
-        return np.minimum([_longest_step(field, t0, end) for field in fields if field], given)[which.ravel()]
+        found = np.minimum([_longest_step(field, t0, end) for field in fields if field], given)
+        return found[:1] if first.states and (found == given).all() else found[which.ravel()]
     if given == math.inf:
         warnings.warn(
             f"the torque depends on time, with different parameters for more than {MOST_DIFFERENT} bodies: features "
@@ -46,3 +49,10 @@ def longest_steps(batch: BodyBatch, t0: float, end: float, max_step: Any) -> np.
 def _longest_step(field: Field, t0: float, end: float) -> float:
     """Return the longest step that misses no feature of the field, in either direction of time."""
     return longest_step(field, t0, end) if end > t0 else longest_step(backwards.field_of(field), -t0, -end)
+
+
+def is_pulsed(longest: np.ndarray | None, span: float) -> bool:
+    """Return whether steps so short are too many for lanes, so that each body has steps of its own."""
+    from ...compile.batch.adaptive_step import MOST
+
+    return longest is not None and span > MOST * float(longest.min())

@@ -69,6 +69,8 @@ class Task:
     """Events to be found; none of them is terminal."""
     tangent: bool = False
     """Whether the result has derivatives."""
+    pulsed: bool = False
+    """Whether the field has pulses in time so short that each body must have steps of its own."""
     in_lanes: bool = False
     """Whether bodies stay in lanes, which cross jumps that differ from body to body: those of a store."""
 
@@ -80,7 +82,7 @@ class Task:
     @property
     def alone(self) -> bool:
         """Whether every body is run by itself."""
-        return self.tolerance is not None and alone.needed(self.batch.field)
+        return self.tolerance is not None and (self.pulsed or alone.needed(self.batch.field))
 
     @property
     def lands(self) -> bool:
