@@ -60,6 +60,12 @@ def test_too_many_states_for_memory() -> None:
         ph.solve(problem(omega=[1.0, 0.1, 0.2]), "imidm", dt=0.01, steps=9 * 10**14)
 
 
+def test_too_many_states_of_an_ensemble_for_memory() -> None:
+    """Not even their numbers fit."""
+    with pytest.raises(ph.InputError, match=r"needs about .* GB, and this machine has .* GB; keep fewer with every or"):
+        ph.ensemble(problem(omega=[1.0, 0.1, 0.2]), "imidm", dt=0.01, steps=9 * 10**14, every=1)
+
+
 def test_single_precision_attitudes_are_made_rotations() -> None:
     R = Rotation.from_rotvec([0.1, -0.7, 0.4])
     for given in (R.as_matrix().astype(np.float32), R.as_quat(scalar_first=True).astype(np.float32)):

@@ -154,8 +154,10 @@ class Problem:
             gap = np.abs(np.array(field.template.reference) - body.inertia).max()
             if gap > REFERENCE_TOLERANCE * np.abs(body.inertia).max():
                 raise InputError("a field that varies the inertia of a body acts on that body only; use ph.VaryingBody")
-            now = VaryingBody.of(field).at(self.t0, field.base)  # the field of another start has another reference
-            return (body, field) if now[1].template.reference == field.template.reference else now
+            now, made = VaryingBody.of(field).at(self.t0, field.base)
+            assert isinstance(made, VaryingField)
+            if made.template.reference != field.template.reference:  # the field was made for another start
+                return now, made
         return body, field
 
     def starting(

@@ -99,6 +99,13 @@ class Task:
         return np.append(np.arange(0, self.count, every), self.count)
 
     @property
+    def number_kept(self) -> int:
+        """How many states of each body are kept, also of a run so long that `kept` does not fit in memory."""
+        if self.stops is not None and self.wanted is None:
+            return len(self.stops) + 1
+        return -(-self.count // (self.every if self.wanted is None else self.count)) + 1
+
+    @property
     def per_body_times(self) -> bool:
         """Whether every body has its own times."""
         return self.batch.per_body_dt or self.method.has_own_time or self.counts is not None
@@ -168,8 +175,8 @@ class Task:
 
     def found(self) -> tuple[np.ndarray, ...]:
         """Return empty arrays for attitudes and momenta (start first), extra columns, and failed steps."""
-        kept, batch, memory = len(self.kept) - 1, self.batch, MEMORY[self.device]()
-        check_memory(len(self.kept) * batch.number, COLUMNS + self.extra_columns)
+        kept, batch, memory = self.number_kept - 1, self.batch, MEMORY[self.device]()
+        check_memory(self.number_kept * batch.number, COLUMNS + self.extra_columns)
         n, extra = batch.number, np.int64 if self.keeps_steps_only else float
         after = memory.empty_after if batch.dt[0] > 0 else lambda _, shape: memory.empty(shape)
         q, m = after(batch.quaternion, (kept + 1, n, 4)), after(batch.momentum, (kept + 1, n, 3))
