@@ -381,6 +381,12 @@ def test_what_is_no_file_of_ours_is_not_read(file: str, become: str) -> None:
         _ = ph.load("run.zarr").quaternion
 
 
+def test_a_pipe_in_place_of_a_netcdf_file_is_not_read() -> None:
+    os.mkfifo("run.nc")
+    with pytest.raises(ph.InputError, match="is no ordinary file"):
+        ph.load("run.nc")
+
+
 def ended() -> int:
     """The number of a process that has ended."""
     process = subprocess.Popen([sys.executable, "-c", ""])

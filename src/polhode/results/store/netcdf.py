@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import _files
 from . import atomic, integrity
 from .integrity import CHECKSUMS, DIGEST, Damage
 
@@ -248,7 +249,7 @@ def _check_whole(path: Path) -> bool:
 
     HDF5 must not open a damaged file: it may read it forever.
     """
-    with path.open("rb") as file:
+    with _files.ordinary(path) as file:
         known = os.fstat(file.fileno())
         file.seek(max(0, known.st_size - TRAILER))
         end = file.read()
