@@ -1,5 +1,6 @@
 """Wrong arguments of public functions end in one sentence; `validation/fuzz_inputs.py` tries all things everywhere."""
 
+import itertools
 import random
 import traceback
 import warnings
@@ -196,7 +197,7 @@ def measured(omega=0.0, sigma=1e-3):
     {"data": None}, {"free": None}, {"free": [{}]}, {"priors": 3}, {"priors": {"omega": {1}}}, {"spread": 3},
     {"spread": {"omega": object()}}, {"arcs": 2**53}, {"starts": 2**53}, {"data": measured(omega=1e308)},
     {"data": measured(sigma=1e-320)},
-], ids=str)  # fmt: skip
+], ids=itertools.count())  # fmt: skip
 def test_wrong_arguments_of_fit_end_in_a_sentence(given):
     with pytest.raises(ph.InputError, match=r"must be|exceed|finite"), np.errstate(all="ignore"):
         ph.fit(**{"problem": ph.problems.free_body(), "data": measured(), "free": ["omega"], "starts": 2} | given)

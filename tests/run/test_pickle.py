@@ -118,6 +118,12 @@ def test_templates_are_found_by_name_or_say_why_not():
     assert copy.deepcopy(local) is local
 
 
+def test_a_torque_in_plain_python_is_not_pickled():
+    plain = ph.torque(lambda omega: (-0.1 * np.sin(omega[0]), 0.0, 0.0), plain=True)
+    with pytest.raises(ph.InputError, match=r"^the torque <lambda> is no formula, which is what a pickle holds"):
+        pickle.dumps(ph.Problem(ph.Body([1.0, 2.0, 2.5]), plain(), omega=[1.0, 2.0, 3.0]))
+
+
 @pytest.mark.parametrize("name", ["potential", "lambda", "sum", "by hand"])
 def test_a_problem_comes_back(name):
     problem = ph.Problem(TILTED, FIELDS[name], attitude=(0.6, 0.0, 0.8, 0.0), omega=[1.0, 0.1, 0.2], t0=0.5, name="it")

@@ -123,7 +123,13 @@ class Field:
         """Pickle a field as its formula and the values of its parameters."""
         template = self.template
         if not isinstance(template.function, Formula):
-            template = self.trace("template", lambda: template.with_formulas(self))
+            try:
+                template = self.trace("template", lambda: template.with_formulas(self))
+            except UntraceableError as fault:
+                raise InputError(
+                    f"{template.user.owner} is no formula, which is what a pickle holds: {fault.why}; make the problem "
+                    "again where it is needed"
+                ) from fault
         return unpickled, (type(self), template, dict(self.values), self.first)
 
     def __copy__(self) -> Field:
