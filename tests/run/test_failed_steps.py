@@ -140,7 +140,7 @@ def driven(t):
     "options",
     [{}, {"method": "trapm"}, {"method": "rk4_quat"}, {"method": "verner87"}, {"method": "taylor(8)"},
      {"digits": 16}, {"digits": 16, "method": "imidm", "tol": 0.1}, {"control": lambda: (0, 0, 0), "period": 0.25}],
-    ids=str,
+    ids=lambda options: " ".join(map(str, options)),
 )  # fmt: skip
 def test_undefined_torque_on_the_way_to_a_tolerance(options: dict[str, Any]) -> None:
     """The time, the fault of the torque and the states before it, whatever the method and the numbers."""
