@@ -18,18 +18,21 @@ TEXT_BYTES = 1 << 30
 
 def ordinary(path: str | Path, most: float = math.inf, flags: int = 0) -> BinaryIO:
     """Open an ordinary file of at most `most` bytes for reading, without waiting; anything else is an OSError."""
-    more = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    handle = os.open(path, os.O_RDONLY | more | flags)
-    try:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, "it is no ordinary file", str(path))
-        if found.st_size > most:
-            raise OSError(errno.EFBIG, f"it has {found.st_size} bytes, more than such a file has", str(path))
-        return os.fdopen(handle, "rb")
-    except BaseException:
-        os.close(handle)
-        raise
+
+    def opened(name: str, mode: int) -> int:
+        handle = os.open(name, mode | getattr(os, "O_NONBLOCK", 0) | flags)
+        try:
+            found = os.fstat(handle)
+            if not stat.S_ISREG(found.st_mode):
+                raise OSError(errno.EINVAL, "it is no ordinary file", name)
+            if found.st_size > most:
+                raise OSError(errno.EFBIG, f"it has {found.st_size} bytes, more than such a file has", name)
+        except BaseException:
+            os.close(handle)
+            raise
+        return handle
+
+    return open(path, "rb", opener=opened)  # readers may ask such a file for its name
 
 
 def text_of(path: str | Path, encoding: str) -> str:

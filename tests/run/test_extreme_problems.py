@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from scipy.spatial.transform import Rotation
 
 import polhode as ph
 from polhode.kernels.so3 import exp, matrix, mul
+from polhode.run.failures import UNRESOLVED
 from polhode.run.step_count import number_of_steps
 from python_loop import python_states
 
@@ -193,6 +196,89 @@ def test_needle() -> None:
         assert sol.drift()["spatial_momentum"] < 1e-12
     assert errors[0] < 0.02
     np.testing.assert_allclose([errors[0] / errors[1], errors[1] / errors[2]], 4, rtol=0.01)
+
+
+SLENDER = {
+    "needle": [1e-6, 1.0, 1.0],
+    "thin needle": [1.0, 1.0, 1e-8],
+    "rod": [1.0, 1.0, 1e-6],
+    "bar": [1e-3, 1.0, 1.0],
+}
+LONG = {"dt": 2.5e-3, "steps": 400}
+
+
+def spinning(moments: list[float]) -> ph.Problem:
+    return ph.Problem(ph.Body(moments), omega=[0.3, 1.1, -0.7])
+
+
+def told(run: Callable[[], object]) -> bool:
+    """Does a run say that its steps do not follow the body?"""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        run()
+    return any("do not follow a body" in str(one.message) for one in said)
+
+
+@pytest.mark.parametrize("method", [m.name for m in ph.methods.taking("free") if m.has_step])
+@pytest.mark.parametrize("body", SLENDER)
+def test_steps_that_do_not_follow_a_slender_body_are_told(method: str, body: str) -> None:
+    """The free motion is known: an error of order 1 is told, and a motion that is right is not."""
+    start = spinning(SLENDER[body])
+    momentum = float(np.linalg.norm(start.momentum))
+    smallest, largest = min(SLENDER[body]), max(SLENDER[body])
+    assert momentum * (1 / smallest - 1 / largest) * LONG["dt"] > UNRESOLVED
+    error = math.nan
+
+    def run() -> None:
+        nonlocal error
+        end = ph.solve(start, method, **LONG).matrix[-1]
+        error = float(np.linalg.norm(end - ph.exact(start, [1.0]).matrix[-1], 2))
+
+    try:
+        said = told(run)
+    except ph.StepError:
+        return
+    assert not (said and error < 0.02)
+    assert said or error < 0.2
+
+
+def by_a_controller(start: ph.Problem, method: str) -> object:
+    return ph.solve(start, method, **LONG, control=lambda omega: [-1e-9 * w for w in omega], period=LONG["dt"])
+
+
+def of_a_body_at_rest(start: ph.Problem, method: str) -> object:
+    """The torque makes the body turn."""
+    push = ph.fields.constant_torque([0.0, 3.0, 3.0])
+    return ph.solve(ph.Problem(start.body, push, omega=[0.0, 1e-9, 0.0]), method, **LONG)
+
+
+WAYS: dict[str, Callable[[ph.Problem, str], object]] = {
+    "one": lambda start, method: ph.solve(start, method, **LONG),
+    "one backwards": lambda start, method: ph.solve(start, method, dt=-LONG["dt"], steps=400),
+    "states at times": lambda start, method: ph.solve(start, method, dt=LONG["dt"], times=[0.5, 1.0]),
+    "potential": lambda start, method: ph.solve(
+        ph.Problem(start.body, ph.fields.gravity(1e-3), omega=start.omega), method, **LONG
+    ),
+    "controller": by_a_controller,
+    "body at rest": of_a_body_at_rest,
+    "many": lambda start, method: ph.ensemble(
+        [[1.0, 1.4, 1.9], start.body.moments], None, [[1.0, 0.0, 0.0], start.momentum], method, **LONG
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_tells_of_slender_bodies(way: str) -> None:
+    start, ordinary = spinning([1e-6, 1.0, 1.0]), spinning([1.0, 1.4, 1.9])
+    assert told(lambda: WAYS[way](start, "mkrk(rk4)"))
+    assert not told(lambda: WAYS[way](ordinary, "mkrk(rk4)"))
+
+
+def test_an_ensemble_names_the_slender_body() -> None:
+    with pytest.warns(ph.ResultWarning, match=r"^body 1: steps of mkrk\(rk4\) with dt = 0\.0025 do not follow a body "
+                                              r"whose moments differ by a factor of 1e\+06: without a torque, its "
+                                              r"attitude would be off by 0\.2"):  # fmt: skip
+        WAYS["many"](spinning([1e-6, 1.0, 1.0]), "mkrk(rk4)")
 
 
 def slow(power: int, exponent: int) -> dict[str, Any]:

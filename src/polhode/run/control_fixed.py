@@ -25,7 +25,7 @@ from .control_in_python import InPython
 from .cut_steps import with_edges
 from .dense import dense_between
 from .event_search import with_events
-from .failures import explain_in
+from .failures import explain_in, warn_of_lost_motion
 from .fixed_step import RunState, solved
 from .growing_file import Place
 from .integrator import Engine, check_compiled, check_fit
@@ -192,6 +192,7 @@ def solve_fixed(
     else:
         with sampled(inner, period) if place.out is None else contextlib.nullcontext():
             sol = solved(state, kept, bar, reason)
+        warn_of_lost_motion(state)
     if every == 1:
         sol.dense = dense_between(inner, equal, sol)
     equal.warn(count)

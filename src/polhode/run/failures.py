@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, ResultWarning
 from ..kernels.loops import COLUMNS, NO_STATE
-from ..kernels.so3 import matrix
+from ..kernels.so3 import conj, matrix, mul
 from ..methods import Method, methods
 from ..methods.combinators.compose import in_turn, whole
 from ..methods.combinators.reversible import RUNAWAY
@@ -22,8 +23,9 @@ from ..physics.fields.edged import EdgedField
 from ..physics.fields.sides import has_jumps
 from ..physics.problem import Problem
 from .adaptive import Path
+from .exact import exact
 from .fixed_step import RunState
-from .integrator import step_kernel, torque_kernel
+from .integrator import engine, step_kernel, torque_kernel
 
 HALVINGS = 40
 """Largest number of halvings of a failed step in search of one that works."""
@@ -282,3 +284,73 @@ def _last(problem: Problem, path: Path) -> tuple[float, Any, Any]:
     row = [float(x) for x in path.rows[-1][:COLUMNS]]
     q, m = problem.user_axes(tuple(row[:4]), tuple(row[4:]))
     return float(path.times[-1]), q, m
+
+
+# --- steps that do not follow a body ----------------------------------------------------------------
+
+UNRESOLVED = 2.0
+"""Radians by which the angular velocity may turn within the body in a step before the steps are compared."""
+
+FOLLOWED = 0.1
+"""Largest error of the attitude after a radian of rotation with which a method still follows a body."""
+
+MOST_COMPARED = 1000
+"""Most steps of a comparison: some tenths of a millisecond."""
+
+
+def turn_of_velocity(momentum: Any, smallest: Any, largest: Any, dt: Any) -> Any:
+    """Return a bound of the angle by which omega turns within a free body in a step, from |Pi| and two moments.
+
+    From Pi' = Pi x I^-1 Pi: |Pi| (1/I_min - 1/I_max). It is large for a slender body, even if the body itself hardly
+    turns: a small change of Pi about the axis of the small moment is then a large change of omega.
+    """
+    return momentum * (1 / smallest - 1 / largest) * abs(dt)
+
+
+def lost_motion(problem: Problem, method: Method, dt: float, count: int, shown: float) -> str:
+    """Say by how much so many steps of a method miss the free motion of a body, if they do not follow it; else "".
+
+    A torque changes little in that: what steps of this length cannot follow is the inertia of the body. `shown` is the
+    step in the units of the user.
+    """
+    base, moments = method.base or method, np.array(problem.body.moments)
+    tried = base.order_free < math.inf and base.has_step and not (base.noise or base.states or base.has_own_time)
+    if not tried or problem.body.linear_axis is not None:
+        return ""
+    free = Problem(problem.body, attitude=problem.quaternion, momentum=problem.momentum)
+    error = _error_of_free_steps(free, base, abs(dt), count)
+    if not error > FOLLOWED:
+        return ""
+    return (
+        f"steps of {method.name} with dt = {shown:g} do not follow a body whose moments differ by a factor of "
+        f"{moments.max() / moments.min():.2g}: without a torque, its attitude would be off by {error:.2g} rad after a "
+        "radian of rotation; choose a shorter dt or another method, or give tol instead"
+    )
+
+
+def _error_of_free_steps(free: Problem, method: Method, dt: float, count: int) -> float:
+    """Return the error of the attitude of a free body after a radian of rotation, in proportion if that is too long."""
+    turn = dt * math.hypot(*free.velocity)
+    n = int(min(count, MOST_COMPARED, max(1, 1 / turn)))
+    run = engine(free, method)
+    row = run.buffer(1)
+    _, _, filled, _, fine = run.advance(dt, free.t0, 0, n, n, n, run.y, run.system, row)
+    if not (fine and filled):
+        return 0.0  # the steps of the run itself did not fail
+    q, _ = free.user_axes(tuple(row[0, :4].tolist()), tuple(row[0, 4:7].tolist()))
+    away = mul(conj(tuple(exact(free, [n * dt]).quaternion[0].tolist())), q)
+    return 2 * math.atan2(math.hypot(*away[1:]), abs(away[0])) / min(1.0, n * turn)
+
+
+def warn_of_lost_motion(state: RunState[Problem]) -> None:
+    """Say that the steps of a finished run do not follow its body, with the momentum at the start or at the end."""
+    if state.run.digits is not None or not state.done or state.problem.body.linear_axis is not None:
+        return
+    moments, shown = state.problem.body.moments.tolist(), float(state.units.times(state.dt, back=True))
+    for momentum in (state.problem.momentum, state.y[1]):
+        size = math.hypot(*map(float, momentum))
+        if UNRESOLVED < turn_of_velocity(size, min(moments), max(moments), state.dt) < math.inf:
+            problem = state.problem if momentum is state.problem.momentum else problem_at(state)
+            if why := lost_motion(problem, state.method, state.dt, state.done, shown):
+                warnings.warn(why, ResultWarning, stacklevel=4)
+                return

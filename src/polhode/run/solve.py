@@ -24,7 +24,7 @@ from .cut_steps import can_cut, cut_at_edges, warn_of_edges
 from .dense import Steps, dense_between, dense_of, in_principal_axes
 from .event_search import with_events
 from .exact import top_at_steps
-from .failures import explain
+from .failures import explain, warn_of_lost_motion
 from .fixed_step import RunState, solved
 from .growing_file import Place
 from .integrator import check_compiled, engine, keeping
@@ -282,6 +282,7 @@ def solve(
             _finished(failed.partial, problem, state, steps_of_run)
         raise
     _finished(whole, problem, state, steps_of_run)
+    warn_of_lost_motion(state)
     if located is None:
         _warn_of_jumps(problem, chosen, digits, whole)
         if not can_cut(problem, chosen):

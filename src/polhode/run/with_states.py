@@ -37,7 +37,7 @@ from .adaptive import interpolated
 from .cut_steps import cut_at_edges
 from .dense import dense_between
 from .event_search import with_events
-from .failures import explain_in
+from .failures import explain_in, warn_of_lost_motion
 from .fixed_step import RunState, solved
 from .integrator import Engine, check_fit, step_kernel
 from .located_steps import conditions_crossed
@@ -159,6 +159,7 @@ def solve_fixed(
     kept = recorder.recorder(problem, info, None, False)
     bar = Progress(progress, verner87.name, count)
     whole = solved(state, kept, bar, lambda run: explain_in(run, lambda t: None))
+    warn_of_lost_motion(state)
     if every == 1:
         whole.dense = dense_of(problem, whole)
     _warn_of_jumps(problem)

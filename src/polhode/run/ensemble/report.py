@@ -20,7 +20,7 @@ from ...physics.problem import Problem
 from ...physics.validate import excess
 from .. import control
 from ..cut_steps import can_cut, crossed_edges, crossing
-from ..failures import NO_STEP, unsolved, without_derivatives
+from ..failures import NO_STEP, UNRESOLVED, lost_motion, turn_of_velocity, unsolved, without_derivatives
 from ..integrator import torque_kernel
 from ..located_steps import INSTEAD_OF_STEP_TOL, conditions_crossed
 from . import alone
@@ -52,6 +52,8 @@ def shortcomings(task: Task, many: Ensemble, tol: float | None = None) -> Iterat
         yield conditions_crossed(field, f"{task.method.name} in an ensemble", _instead(task))
     if len(found := _crossed_edges(task)):
         yield crossing(task.batch.field, task.method, found, "give tol or step_tol instead of dt")
+    if why := _lost_motion(task, many):
+        yield why
     if tol is None or many.error_estimate is None:
         return
     off = np.flatnonzero(many.error_estimate > tol)
@@ -77,6 +79,26 @@ def _has_lost(failed: np.ndarray) -> bool:
     largest = [-1]
     share_evenly(lambda begin, end: largest.append(int(failed[begin:end].max())), len(failed), FEWEST)
     return max(largest) >= 0
+
+
+def _lost_motion(task: Task, many: Ensemble) -> str:
+    """Say that equal steps do not follow the body for which they are longest; of bodies run alone, each run says it."""
+    if task.tolerance is not None or task.one_by_one or not task.method.has_step or not len(many):
+        return ""
+    batch, first, last = task.batch, *(np.asarray(many.momentum[k]) for k in (0, -1))
+    sizes = np.sqrt(np.fmax(np.einsum("ij,ij->i", first, first), np.einsum("ij,ij->i", last, last)))
+    moments = np.asarray(many.moments)
+    with np.errstate(all="ignore"):  # linear bodies, and those that failed
+        turns = turn_of_velocity(sizes, moments.min(axis=1), moments.max(axis=1), batch.dt)
+    turns[~np.isfinite(turns)] = 0
+    i = int(np.argmax(turns))
+    if turns[i] <= UNRESOLVED:
+        return ""
+    problem, dt = task.problem(i), float(batch.of(batch.dt, i))
+    if np.dot(last[i], last[i]) > np.dot(first[i], first[i]):
+        problem = problem.starting(attitude=many.quaternion[-1, i], momentum=last[i])
+    why = lost_motion(problem, task.method, dt, task.count, dt)
+    return f"body {i}: {why}" if why else ""
 
 
 def _crossed_edges(task: Task) -> np.ndarray:
