@@ -4,6 +4,7 @@ import os
 import pickle
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import platformdirs
 import pytest
+from numba.core.registry import cpu_target
 from typer.testing import CliRunner
 
 from polhode.cli import app
@@ -104,6 +106,23 @@ def test_only_ordinary_files_of_an_ordinary_size_are_read(cache, become):
     assert "is not used, it is no ordinary file" in str(said[0].message) or "268435457 bytes" in str(said[0].message)
     if become is not a_folder:  # which is not removed
         assert shifted(1.0) == (2.0, 1), "the entry was not replaced"
+
+
+def test_an_interrupt_while_machine_code_is_handed_over_is_not_lost(cache, monkeypatch):
+    """A callback of ctypes drops it, and numba has nothing to store."""
+    engine, dropped = cpu_target.target_context.codegen()._engine._ee, []
+
+    def pressed(module, code):
+        signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as now:
+        now.setattr(engine, "_object_cache_notify", pressed)
+        now.setattr(sys, "unraisablehook", lambda lost: dropped.append(lost.exc_type))
+        with pytest.raises(KeyboardInterrupt, match="while code was compiled"):
+            shifted(1.0)
+    assert dropped[0] is KeyboardInterrupt
+    assert not entries(cache)
+    assert shifted(1.0) == (2.0, 0)
 
 
 def test_many_damaged_entries_are_one_warning(cache):

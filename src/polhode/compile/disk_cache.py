@@ -179,11 +179,24 @@ class DiskCache(_Cache):
         """Store compiled code."""
         if data.library.has_dynamic_globals or any(not lifted.can_cache for lifted in data.lifted):
             return
+        check_not_interrupted(data.library)
         try:
             write_verified(self._path(sig, data.codegen), dumps(data._reduce()))
             trim(self.folder.parent, size_limit())
         except OSError as fault:
             _not_kept(fault)
+
+
+def check_not_interrupted(library: Any) -> None:
+    """Raise the KeyboardInterrupt that was lost while LLVM handed over the machine code, if so.
+
+    LLVM does that in a callback of ctypes, which prints exceptions and drops them; numba then has no machine code to
+    store and raises a RuntimeError.
+    """
+    try:
+        library._get_compiled_object()
+    except RuntimeError:
+        raise KeyboardInterrupt("while code was compiled") from None
 
 
 def _digest(path: Path, content: bytes) -> bytes:
