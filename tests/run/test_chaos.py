@@ -218,6 +218,10 @@ def test_a_problem_with_a_variation_can_be_pickled():
     assert repr(again.coupled) == repr(field.coupled)
 
 
+def mapped(start):
+    return ph.chaos_map(TOP, ("a", [1.0, 2.0]), ("b", [1.0]), start, t_end=0.1)
+
+
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
@@ -231,6 +235,14 @@ def test_a_problem_with_a_variation_can_be_pickled():
         (lambda: ph.chaos_map(TOP, ("a", [np.nan]), ("b", [1.0]), dict), "finite"),
         (lambda: ph.chaos_map(TOP, ("a", [1.0]), ("b", [1.0]), 3), "start must be a function"),
         (lambda: ph.chaos_map(TOP, ("a", [1.0]), ("b", [1.0]), lambda a, b: 3), "must return a dictionary"),
+        (lambda: mapped(int), "start raised TypeError for arrays of x and y: "),
+        (lambda: mapped(lambda a, b: 1 // 0), "start raised ZeroDivisionError"),
+        (lambda: mapped(lambda a, b: {"omgea": np.ones((2, 3))}), "'omgea' is not one of them"),
+        (lambda: mapped(lambda a, b: {1: 1}), "1 is not one of them"),
+        (lambda: mapped(lambda a, b: {"problem": TOP}), "'problem' is not one of them"),
+        (lambda: mapped(lambda a, b: {"t_end": 0.1}), "t_end is given and returned by start too"),
+        (lambda: mapped(lambda a, b: {"omega": np.ones((3, 3))}), "for 2 motions, .* it returned 3"),
+        (lambda: mapped(lambda a, b: {}), "for 2 motions, .* it returned 1"),
         (lambda: ph.lyapunov(TOP, "abm4", dt=0.1, t_end=1.0), "from state to state"),
         (lambda: ph.ensemble(TOP, "abm4", dt=0.1, t_end=1.0, statistics="megno"), "attitude and momentum only"),
         (lambda: ph.ensemble(TOP, "imidm", dt=0.1, t_end=1.0, statistics="megno", out="x.zarr"), "argument out"),

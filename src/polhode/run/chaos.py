@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import importlib
+import inspect
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,9 @@ STEP_TOL = 1e-9
 
 FIXED = ("body", "field", "out", "scheduler", "resume", "overwrite", "statistics", "events", "unit")
 """Arguments of `ensemble` that a variation does not take."""
+
+POSITIONAL = frozenset(("problem", "starts", "bodies", "attitudes", "momenta"))
+"""Parameters of `chaos` and `ensemble` that are no keywords of `chaos`."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -207,10 +211,31 @@ def chaos_map(problem: Problem, x: Any, y: Any, start: Any, **run: Any) -> Chaos
         raise InputError(f"start must be a function of arrays of x and y that returns a dictionary; got {start!r}")
     check_call("start", start, "x", "y")
     u, v = (grid.ravel() for grid in np.meshgrid(a, b))
-    made = start(u, v)
+    found = chaos(problem, **_started(start, u, v, run), **run)
+    if found.growth.shape[-1] != len(u):
+        raise InputError(
+            f"start must return initial states for {len(u)} motions, one for each pair of x and y; it returned "
+            f"{found.growth.shape[-1]}", "start",
+        )  # fmt: skip
+    return ChaosMap(a, b, (first, second), found)
+
+
+def _started(start: Any, u: np.ndarray, v: np.ndarray, run: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `chaos` that a function returns for all motions of a map."""
+    try:
+        made = start(u, v)
+    except Exception as fault:
+        said = " ".join(str(fault).split())
+        raise InputError(f"start raised {type(fault).__name__} for arrays of x and y: {said}", "start") from fault
     if not isinstance(made, dict):
-        raise InputError(f"start must return a dictionary with arguments of ph.chaos; it returned {made!r}")
-    return ChaosMap(a, b, (first, second), chaos(problem, **made, **run))
+        raise InputError(f"start must return a dictionary with arguments of ph.chaos; it returned {made!r}", "start")
+    known = {*inspect.signature(chaos).parameters, *inspect.signature(ensemble).parameters} - POSITIONAL
+    for name in made:
+        if name not in known:
+            raise InputError(f"start must return arguments of ph.chaos; {name!r} is not one of them", "start")
+        if name in run:
+            raise InputError(f"{name} is given and returned by start too; remove one of them", name)
+    return made
 
 
 def _coordinate(name: str, given: Any) -> tuple[str, np.ndarray]:
