@@ -389,6 +389,23 @@ def test_bad_input_of_the_reference(t, digits):
         ndim.reference([1.0, 2.0, 3.0], hat([1, 2, 3], 3), t, digits=digits)
 
 
+@pytest.mark.parametrize(
+    ("size", "times", "message"),
+    [
+        (1.0, {"t": 1e308}, "one rounding error"),
+        (1.0, {"t": -(2.0**53)}, "one rounding error"),
+        (1.0, {"t": 1.0, "t0": 1e20}, "one rounding error"),
+        (1.0, {"t": 1e25, "digits": 20}, "one rounding error"),
+        (1e20, {"t": 1.0}, "exceeds all doubles"),
+        (1e300, {"t": 1.0}, "exceeds all doubles"),
+    ],
+)
+def test_the_reference_does_not_run_for_ever(size, times, message):
+    """It goes on in pieces, which cannot be subtracted from a span that is too long, or have no length."""
+    with pytest.raises(InputError, match=message):
+        ndim.reference([1.0, 2.0, 3.0], size * hat([1, 2, 3], 3), **times)
+
+
 def test_unknown_names_in_a_declaration_are_refused():
     with pytest.raises(ValueError, match="unknown names"):
         family.declared(family.imr, name="liar", order=2, conserves=("temperature",))

@@ -70,8 +70,19 @@ def _at(times: Any, t0: Any, M: Any, X: Any, rates: Any, order: int, eps: Any) -
 def _advanced(span: Any, M: Any, X: Any, rates: Any, order: int, eps: Any) -> tuple[Any, Any]:
     """Return M and X after a time span, in pieces for which the last terms of the series are below eps."""
     while span != 0:
-        Ms, Xs = series(M, X, rates, order)
+        with np.errstate(over="ignore", invalid="ignore"):
+            Ms, Xs = series(M, X, rates, order)
         reach = min(_reach(Ms, eps), _reach(Xs, eps))
+        if not reach > 0:
+            raise InputError(
+                "the Taylor series of the motion exceeds all doubles; choose a unit of time in which angular "
+                "velocities are of moderate size", "M0",
+            )  # fmt: skip
+        if abs(span) * eps > reach:  # pieces could not be subtracted from such a span
+            raise InputError(
+                f"a time is {float(span):g} away, and the body turns in {float(reach):.2g}: one rounding error in the "
+                "data changes its attitude by more than a radian; choose nearer times, or more digits", "t",
+            )  # fmt: skip
         piece = span if abs(span) <= reach else (reach if span > 0 else -reach)
         M, X = _summed(Ms, piece), _summed(Xs, piece)
         span = span - piece
