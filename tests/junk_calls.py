@@ -328,6 +328,8 @@ def of_steppers(body: ph.Body, free: ph.Problem) -> Calls:
         "batch_stepper, masses": (ph.batch_stepper, shared | {"masses": 1.0}),
         "batch_stepper, replace": (ph.batch_stepper([body] * 2, "fem", 0.1).replace, {"indices": [0], "bodies": body}),
         "batch_stepper, step": (ph.batch_stepper(body, "imidm", 0.1).step, state | how),
+        "batch_stepper, thermostat": (ph.batch_stepper(
+            body, "dmv4", 0.1, thermostat=ph.thermostats.nose_hoover(kT=1.0, tau=1.0)).step, state | how),
         "batch_stepper, move": (ph.batch_stepper(body, "imidm", 0.1, masses=1.0).step, moved),
         "propagator": (ph.propagator, {"problem": free, "tol": 1e-8, "step_tol": None}),
         "propagator, call": (ph.propagator(free, step_tol=1e-8), flight),

@@ -193,6 +193,7 @@ def test_ctrl_c_stops_long_loops(tmp_path, where):
         assert run.returncode == 0
 
 
+CALLS = ["step", "step_of_many", "thermostat", "gradient", "statistics"]
 LONG_CALLS = f"""
     {HEARING}
     import os
@@ -200,8 +201,8 @@ LONG_CALLS = f"""
     import numpy as np
     import polhode as ph
 
-    def stepper(method, n):
-        many = ph.batch_stepper([1.5, 2.0, 2.5], method=method, dt=0.01)
+    def stepper(method, n, thermostat=None):
+        many = ph.batch_stepper([1.5, 2.0, 2.5], method=method, dt=0.01, thermostat=thermostat)
         q, m = np.tile([1.0, 0, 0, 0], (n, 1)), np.ones((n, 3))
         def go(steps):
             try:
@@ -209,7 +210,7 @@ LONG_CALLS = f"""
             except KeyboardInterrupt:
                 assert (q == [1, 0, 0, 0]).all() and (m == 1).all()  # as before the call
                 raise
-        many.step(q.copy(), m.copy(), n=2**17)  # compiled
+        many.step(q.copy(), m.copy(), n=2**17 if thermostat is None else 1)  # compiled
         return go
 
     def end(t, R, omega):
@@ -218,13 +219,14 @@ LONG_CALLS = f"""
     top = ph.problems.fast_top()
     calls = dict(
         step=stepper("dmv4", 1), step_of_many=stepper("imidm", 1001),
+        thermostat=stepper("dmv4", 1, ph.thermostats.nose_hoover(kT=1.0, tau=1.0)),
         gradient=lambda steps: ph.gradient(end, top, "imidm", dt=1e-6, steps=min(steps, 10**10)),
         statistics=lambda steps: ph.solve(
             top, "imidm", dt=1e-6, steps=min(steps, 10**10), every=10**10, statistics="energy", progress=False
         ),
     )
     for name, call in calls.items():
-        if name not in ("step", "step_of_many"):
+        if name not in ("step", "step_of_many", "thermostat"):
             call(10)  # compiled
         threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
         try:
@@ -237,7 +239,7 @@ LONG_CALLS = f"""
 def test_ctrl_c_stops_every_long_call():
     """Each would take hours in one call of compiled code."""
     with started([sys.executable, "-c", textwrap.dedent(LONG_CALLS)], stdout=subprocess.PIPE) as run:
-        assert run.communicate(timeout=PATIENCE)[0].split() == ["step", "step_of_many", "gradient", "statistics"]
+        assert run.communicate(timeout=PATIENCE)[0].split() == CALLS
 
 
 def test_work_in_other_threads_is_told_to_stop():

@@ -239,6 +239,7 @@ BAD = [
         "outer and inner must have the same free flow; got dmv6 and rot123",
     ),
     (lambda: ph.respa(SLOW, FAST, 0), "n must be a whole number of at least 1; got 0"),
+    (lambda: ph.respa(SLOW, FAST, 2**40), "n must be at most 1000000; got 1099511627776"),
     (lambda: turned(ph.respa(SLOW, FAST, 2), 0.1, 1, turning), r"fast and slow torques: step\(q, pi, fast, slow=slow"),
     (lambda: turned(SLOW, 0.1, 1, turning, slow=drifting), "slow forces need multiple time steps"),
     (

@@ -194,6 +194,8 @@ REFUSED = {
     ),
     "own steps": (lambda: stepper(CHAINS).step(*start(), dt=np.full(NUMBER, 0.1)), "dt must be one number for all"),
     "backwards": (lambda: stepper(RESCALING).step(*start(), dt=-0.1), "forwards in time only; got dt = -0.1"),
+    "diverging": (lambda: stepper(CHAINS).step(*start(), dt=1e3, n=9), "chains diverge in steps of dt = 1000 with tau"),
+    "diverging backwards": (lambda: stepper(CHAINS).step(*start(), dt=-1e3, n=9), "diverge in steps of dt = -1000"),
     "at rest": (at_rest, "all bodies are at rest"),
     "state": (lambda: setattr(stepper(CHAINS).thermostat, "state", [1.0]), r"finite numbers of shape \(2, 2, 3\)"),
 }  # fmt: skip

@@ -7,7 +7,8 @@ raises an error, and a body that fails in one part keeps its whole state.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError
@@ -229,9 +230,9 @@ def _held(torque: Any) -> Callable[..., Any]:
     return lambda t, q: torque
 
 
-def torques(gpu: GpuSteps, torque: Any, n: int) -> list[Any]:
+def torques(gpu: GpuSteps, torque: Any, n: int) -> Iterable[Any]:
     """The torque of each of n steps, as arrays of numba."""
     if torque is None:
-        return [None] * n
+        return itertools.repeat(None, n)
     found = gpu.vectors("torque", torque, n)
-    return [found[k] for k in range(n)] if found.ndim == 3 else [found] * n
+    return [found[k] for k in range(n)] if found.ndim == 3 else itertools.repeat(found, n)

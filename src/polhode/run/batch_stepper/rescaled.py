@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,12 +74,12 @@ def check_one_step(h: Any) -> float:
     return h
 
 
-def torques(rotation: BatchStepper, torque: Any, n: int) -> list[Any]:
+def torques(rotation: BatchStepper, torque: Any, n: int) -> Iterable[Any]:
     """The torque of each of n steps."""
     if torque is None:
-        return [None] * n
+        return itertools.repeat(None, n)
     found = arrays.vectors("torque", torque, rotation.form.layout, len(rotation.flags), n)
-    return list(found) if found.ndim == 3 else [found] * n
+    return found if found.ndim == 3 else itertools.repeat(found, n)
 
 
 def rescaled_steps(
@@ -92,7 +94,7 @@ def rescaled_steps(
         if asked and is_written_out(stepper.method.unprocessed or stepper.method):
             return asked_steps(stepper, q, v, torque, frame, h, n, t, couple, slow)
         new = q.astype(float), v.astype(float)  # nothing is written if an error is raised
-        for k, given in enumerate([torque] * n if asked else torques(stepper, torque, n)):
+        for k, given in enumerate(itertools.repeat(torque, n) if asked else torques(stepper, torque, n)):
             couple(h / 2, new[1])
             if asked:
                 asked_steps(stepper, *new, torque, frame, h, 1, t + k * h)

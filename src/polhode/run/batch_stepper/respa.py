@@ -23,6 +23,9 @@ from ...physics.validate import whole_number
 from . import arrays
 from .asked import SLOW, Leg, is_written_out, legs
 
+MOST = 1_000_000
+"""Largest number of inner steps: all kicks and drifts of an outer step are in memory."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Respa:
@@ -119,7 +122,9 @@ def respa(outer: str | Method, inner: str | Method, n: int) -> Respa:
         raise InputError(
             f"outer and inner must have the same free flow; got {first.drift.name} and {second.drift.name}", "inner"
         )
-    return Respa(first, second, whole_number("n", n))
+    if whole_number("n", n) > MOST:
+        raise InputError(f"n must be at most {MOST}; got {n!r}", "n")
+    return Respa(first, second, int(n))
 
 
 def check_slow(respa: Respa | None, fast: Any, slow: Any, masses: bool = False) -> None:

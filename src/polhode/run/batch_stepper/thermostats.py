@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -234,6 +235,14 @@ class Chains(Acting):
         """A factor for each group."""
         found = []
         for i, twice in enumerate(kinetic):
-            factor, self.chains[i] = chain_step(h, twice, self.chains[i], WEIGHTS)
+            try:
+                factor, self.chains[i] = chain_step(h, twice, self.chains[i], WEIGHTS)
+            except ArithmeticError:
+                factor = math.nan
+            if not 0 < factor < math.inf:
+                raise InputError(
+                    f"the Nose-Hoover chains diverge in steps of dt = {2 * h:g} with tau = {self.spec.tau:g}; choose a "
+                    "shorter dt or a longer tau", "dt",
+                )  # fmt: skip
             found.append(float(factor))
         return found
