@@ -51,10 +51,7 @@ def prepared(folder):
     ph.solve(ph.problems.fast_top(), "fem", dt=0.01, steps=20).save(folder / "killed.nc.partial.zarr")
 
 
-PLAIN = (
-    *("README", "bodies", "buss", "environments", "fields", "modified_energy", "problem_files", "schemes", "states"),
-    "tolerance",
-)
+PLAIN = ("README", "bodies", "buss", "environments", "fields", "modified_energy", "problem_files", "schemes", "states")
 """Pages with many programs of few steps: the fast suite runs these as plain Python, the slow one compiles them."""
 
 BOTH, PYTHON = "python|console", "python"
