@@ -43,6 +43,7 @@ FILES: dict[str, frozenset[str]] = {
     "tests/run/test_noise.py": frozenset(),
     "tests/run/test_pickle.py": frozenset(),
     "tests/run/test_states.py": frozenset({"test_compiled_ahead"}),
+    "tests/run/test_ways.py": frozenset(),
     "tests/run/test_stepper.py": frozenset({
         "test_bodies_share_compiled_code", "test_free_flows_compiled", "test_field_that_fails_later",
         "test_new_parameters_are_checked_where_they_matter",

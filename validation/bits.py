@@ -1,17 +1,21 @@
-"""Bitwise comparison of results: record them before a change that must not alter any number, compare afterwards.
+"""The safety net of changes: all ways of computing a motion against one another, and all numbers against a record.
 
-    python validation/bits.py record results/bits.json             every registered method, combinators, tolerances ...
-    python validation/bits.py compare results/bits.json            exit status 1 if a bit of any result differs
+    python validation/bits.py ways                              each way against the others, without a record
+    python validation/bits.py ways --only "relay | tol,events"  cells whose names contain one of these texts
+    python validation/bits.py record results/bits.json          every method, combinators, tolerances, all of the net
+    python validation/bits.py compare results/bits.json         exit status 1 if a bit or a sentence differs
     python validation/bits.py compare results/bits.json --only tol,exact
 
-It uses only public names, so it is not affected by moves inside the library. Results depend on the processor and on the
-versions of numba and LLVM, so both runs must use the same machine and packages. A file holds, for each
-run, a digest of all its numbers and the last ones in hexadecimal, or the type of its error.
+It uses only public names, so it is not affected by moves inside the library. `ways` compares what one process computes
+in many ways (`net/ways.py`) and lists every disagreement. Records depend on the processor and on the versions of numba
+and LLVM, so both runs must use the same machine and packages. A file holds, for each run, a digest of all its numbers,
+the last ones in hexadecimal, and the sentences of its refusal and its warnings.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import sys
@@ -24,6 +28,10 @@ from typing import Any
 import numpy as np
 
 import polhode as ph
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from validation.net.check import Cell
+from validation.net.ways import net
 
 BODY = ph.Body([1.0, 1.7, 2.3])
 TURNED = ph.Body([[2.0, 0.3, 0.1], [0.3, 1.5, -0.2], [0.1, -0.2, 2.5]])
@@ -102,11 +110,22 @@ def batch(method: str | None, **named: Any) -> Run:
     return run
 
 
+class _Stop(Exception):
+    """Stops a run by its progress."""
+
+
 def through_file() -> list[Any]:
     """A run into a file, interrupted, resumed, then loaded."""
+
+    def stop(done: float) -> None:
+        raise _Stop
+
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.zarr"
-        ph.solve(top(), "imidm", dt=0.05, steps=40, every=4, out=path)
+        arguments: dict[str, Any] = {"method": "imidm", "dt": 0.05, "steps": 40, "every": 4, "out": path}
+        with contextlib.suppress(_Stop):
+            ph.solve(top(), **arguments, progress=stop)
+        ph.solve(top(), **arguments, resume=True)
         return states(ph.load(path))
 
 
@@ -168,34 +187,70 @@ def numbers(value: Any) -> str:
     return " ".join(float(x).hex() for x in array.ravel())
 
 
+def digest(texts: list[str]) -> dict[str, str]:
+    """Digest and last numbers of a result."""
+    whole = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+    return {"digest": whole, "last": texts[-1][-120:] if texts else ""}
+
+
 def outcome(run: Run) -> dict[str, str]:
     """Digest and last numbers of a run, or its error."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            texts = [numbers(value) for value in run()]
+            return digest([numbers(value) for value in run()])
     except (ph.InputError, ph.StepError) as fault:
-        return {"error": type(fault).__name__}
-    digest = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
-    return {"digest": digest, "last": texts[-1][-120:]}
+        return {"error": f"{type(fault).__name__}: {fault}"}
+
+
+def cell_outcome(cell: Cell) -> dict[str, str]:
+    """Digest of the numbers of a cell of the net, and its sentences."""
+    said = {"refused": cell.refused, "warned": "; ".join(cell.warned), "found": "; ".join(cell.found)}
+    texts = [f"{name}: {numbers(value)}" for name, value in cell.numbers.items()]
+    return digest(texts) | {name: sentence for name, sentence in said.items() if sentence}
+
+
+def all_outcomes(only: str) -> dict[str, dict[str, str]]:
+    """All results whose name begins with one of the texts in `only`, or contains it after "net"."""
+    wanted = tuple(only.split(","))
+    results = {name: outcome(run) for name, run in runs() if name.startswith(wanted)}
+    cells = net(lambda name: f"net {name}".startswith(wanted) or (bool(only) and any(text in name for text in wanted)))
+    return results | {f"net {name}": cell_outcome(cell) for name, cell in cells}
+
+
+def compare_ways(only: str) -> int:
+    """Print every disagreement between ways, and return the exit status."""
+    wanted = only.split(",")
+    cells = disagreements = refused = 0
+    for name, cell in net(lambda name: any(text in name for text in wanted)):
+        cells, refused = cells + 1, refused + bool(cell.refused)
+        for sentence in cell.found:
+            disagreements += 1
+            print(f"{name}: {sentence}", flush=True)
+    print(f"{cells} ways of running a motion, {refused} of them refused; {disagreements} disagreements")
+    return 1 if disagreements else 0
 
 
 def main() -> int:
-    """Record or compare."""
+    """Record, compare with a record, or compare ways."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("job", choices=("record", "compare"))
-    parser.add_argument("file", type=Path)
-    parser.add_argument("--only", default="", help="comma-separated prefixes of names")
+    parser.add_argument("job", choices=("ways", "record", "compare"))
+    parser.add_argument("file", type=Path, nargs="?")
+    parser.add_argument("--only", default="", help="comma-separated prefixes of names; of ways, parts of names")
     arguments = parser.parse_args()
-    wanted = tuple(arguments.only.split(","))
-    results = {name: outcome(run) for name, run in runs() if name.startswith(wanted)}
+    if arguments.job == "ways":
+        return compare_ways(arguments.only)
+    if arguments.file is None:
+        parser.error(f"name the file: {arguments.job} results/bits.json")
+    results = all_outcomes(arguments.only)
     if arguments.job == "record":
         arguments.file.parent.mkdir(parents=True, exist_ok=True)
         arguments.file.write_text(json.dumps(results, indent=1))
-        errors = sum("error" in result for result in results.values())
+        errors = sum("error" in result or "refused" in result for result in results.values())
         print(f"{len(results)} runs recorded in {arguments.file}, {errors} of them errors")
         return 0
-    before = {name: r for name, r in json.loads(arguments.file.read_text()).items() if name.startswith(wanted)}
+    recorded: dict[str, dict[str, str]] = json.loads(arguments.file.read_text())
+    before = {name: r for name, r in recorded.items() if not arguments.only or name in results}
     changed = [name for name in before if results.get(name) != before[name]]
     for name in changed:
         print(f"differs: {name}\n  before {before[name]}\n  now    {results.get(name)}")
