@@ -242,6 +242,15 @@ def test_ctrl_c_stops_every_long_call():
         assert run.communicate(timeout=PATIENCE)[0].split() == CALLS
 
 
+@pytest.fixture
+def hears_ctrl_c():
+    """A process that a shell has started in the background ignores SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("hears_ctrl_c")
 def test_work_in_other_threads_is_told_to_stop():
     ended = []
 
