@@ -10,6 +10,7 @@ import pytest
 
 import polhode as ph
 from polhode.results.store import integrity
+from polhode.run import adaptive
 
 pytestmark = pytest.mark.xdist_group("errors")
 
@@ -56,6 +57,37 @@ def test_progress_function() -> None:
     assert all(0 < x <= 1 for x in fractions)
     assert fractions == sorted(fractions)
     assert fractions[-1] == 1.0
+
+
+@pytest.mark.parametrize("tolerance", ["tol", "step_tol"])
+def test_states_of_an_interrupted_run_are_joined_when_they_are_read(
+    tolerance: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of minutes are gigabytes, for which Ctrl-C waited seconds and which took their memory twice."""
+    joins, usual = list[int](), adaptive.joined
+
+    def joined(parts: list[adaptive.Path]) -> adaptive.Path:
+        joins.append(len(parts))
+        return usual(parts)
+
+    def stop(fraction: float) -> None:
+        if fraction > 0.5:
+            raise KeyboardInterrupt
+
+    whole = ph.solve(TOP, step_tol=1e-9, t_end=2000.0, progress=False)
+    monkeypatch.setattr(adaptive, "joined", joined)
+    monkeypatch.setattr(adaptive, "tell", stop)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        ph.solve(TOP, **{tolerance: 1e-9}, t_end=2000.0, progress=False)  # type: ignore[arg-type]
+    assert not joins
+    partial = caught.value.partial  # type: ignore[attr-defined]
+    assert partial.status == "interrupted"
+    assert len(partial) == len(partial.quaternion) > 1000
+    assert joins == [joins[0]]
+    assert joins[0] > 2
+    if tolerance == "step_tol":
+        np.testing.assert_array_equal(partial.t, whole.t[: len(partial)])
+        np.testing.assert_array_equal(partial.momentum, whole.momentum[: len(partial)])
 
 
 def test_progress_bar_goes_to_stderr(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

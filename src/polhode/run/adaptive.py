@@ -72,7 +72,7 @@ def leaving(path: Callable[[], Path], method: str) -> Iterator[None]:
         yield
     except BaseException as stop:
         if not hasattr(stop, "path"):
-            stop.path = dataclasses.replace(path(), finished=False)  # type: ignore[attr-defined]
+            stop.path = path()  # type: ignore[attr-defined]
             stop.method = method  # type: ignore[attr-defined]
         raise
 
@@ -138,6 +138,30 @@ class Path:
     def last(self) -> Path:
         """Return the last state, in memory of its own."""
         return Path(self.times[-1:].copy(), self.rows[-1:].copy())
+
+
+class Unjoined(Path):
+    """A path in pieces, joined where its states are read: Ctrl-C does not wait for gigabytes that nobody may need."""
+
+    parts: list[Path]
+
+    def __getattr__(self, name: str) -> Any:
+        """Join the pieces; called for what is not there."""
+        if name not in ("times", "rows") or "parts" not in vars(self):
+            raise AttributeError(name)
+        whole = joined(vars(self).pop("parts"))
+        self.times, self.rows = whole.times, whole.rows
+        return vars(self)[name]
+
+
+def unjoined(parts: list[Path]) -> Path:
+    """Return the path of a run that did not finish, whose pieces are joined where its states are read."""
+    path = Unjoined(
+        parts[-1].times, parts[-1].rows, sum(p.rejected for p in parts), finished=False, largest=parts[-1].largest
+    )
+    del path.times, path.rows
+    path.parts = parts
+    return path
 
 
 def begun(buffer: np.ndarray, count: int) -> np.ndarray:
@@ -301,10 +325,12 @@ class Run:
         if watcher is not None and not self.controlled_step.is_warm:
             watcher.note(f"compiling {self.controlled_step.name} (once; kept for later runs)")
         label = self.controlled_step.label(self.order)
-        with leaving(lambda: joined(parts or [self.start()]), label):
+        with leaving(lambda: unjoined(parts or [self.start()]), label):
+            states = 0
             for piece in self.pieces():
                 parts.append(piece)
-                check_memory(parts, label)
+                states += len(piece.times)
+                check_memory(states, piece, label)
         return joined(parts)
 
     def _repeated(self, of: Repeats) -> Path:
@@ -313,7 +339,7 @@ class Run:
         (times, rows), mesh, fine = self._buffer(of.steps + 1), of.mesh[1:], True
         times[0], rows[0] = of.mesh[0], [x for part in y for x in part]
         compared = loops.read_row(of.path.rows[-1].tolist())
-        with leaving(lambda: of.path, self.controlled_step.label(self.order)):
+        with leaving(lambda: dataclasses.replace(of.path, finished=False), self.controlled_step.label(self.order)):
             for first in range(0, of.steps, REPEATED_STEPS):
                 last = min(of.steps, first + REPEATED_STEPS)
                 y, largest, apart, fine = self.controlled_step.repeat(
@@ -336,13 +362,12 @@ def shorter(ratio: float, order: int) -> float:
     return float(ratio ** (-1 / order))
 
 
-def check_memory(parts: list[Path], method: str) -> None:
+def check_memory(states: int, last: Path, method: str) -> None:
     """Stop a run whose states do not fit in memory; those that it has computed are in `.partial`."""
-    rows = sum(len(part.times) for part in parts)
-    if said := integrity.shortage(rows, integrity.bytes_of(parts[0].rows.shape[1])):
+    if said := integrity.shortage(states, integrity.bytes_of(last.rows.shape[1])):
         raise StepError(
-            f"{method} stopped at t = {float(parts[-1].times[-1]):g}: {said}; give a larger tolerance, or an earlier "
-            f"t_end; the {rows} states before it are in .partial"
+            f"{method} stopped at t = {float(last.times[-1]):g}: {said}; give a larger tolerance, or an earlier "
+            f"t_end; the {states} states before it are in .partial"
         )
 
 
