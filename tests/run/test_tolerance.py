@@ -10,6 +10,7 @@ import pytest
 
 import polhode as ph
 from polhode.analysis import bench, reference
+from polhode.errors import ToleranceWarning
 from polhode.results import observables
 from polhode.run import adaptive, prepared, schedule, step_control, tolerance
 
@@ -55,7 +56,7 @@ def solved(problem, tol):
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         sol = ph.solve(problem, tol=tol)
-    assert [x.category for x in told] == [ph.ResultWarning] * (sol.error_estimate > tol)
+    assert [x.category for x in told] == [ToleranceWarning] * (sol.error_estimate > tol)
     return sol
 
 
