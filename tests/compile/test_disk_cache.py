@@ -4,7 +4,6 @@ import os
 import pickle
 import resource
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -113,7 +112,7 @@ def test_an_interrupt_while_machine_code_is_handed_over_is_not_lost(cache, monke
     engine, dropped = cpu_target.target_context.codegen()._engine._ee, []
 
     def pressed(module, code):
-        signal.raise_signal(signal.SIGINT)
+        raise KeyboardInterrupt
 
     with monkeypatch.context() as now:
         now.setattr(engine, "_object_cache_notify", pressed)
