@@ -8,8 +8,9 @@ import pytest
 
 import polhode as ph
 from polhode import fields
+from polhode.errors import ToleranceWarning
 from polhode.physics.fields.kernels import formula_kernel
-from polhode.physics.fields.pulses import moments_of_pulses
+from polhode.physics.fields.pulses import NONE, pulses_of
 from polhode.physics.fields.switches import between, edges
 from polhode.run.schedule import HIGHEST, Bounds, _degree, _kept_cells, scheduled
 
@@ -209,15 +210,128 @@ def test_pulses_in_fields_with_states(width):
         assert np.abs(many.momentum[-1] - exact.momentum[-1]).max() < 5e-8
 
 
-def test_a_slow_field_has_the_cells_of_its_samples(monkeypatch):
-    """Zeros and turns of slow arguments change nothing."""
+def horner(t, width):
+    u = ((t - 4.0) * t - 3.0) * t + 2.3
+    return 0.0, 0.1 / width * math.exp(-((u / width) ** 2)), 0.0
 
-    @ph.torque
-    def slow(t):
-        return math.exp(-(((t - 3.0) / 0.1) ** 2)), 1 / (1.1 + math.cos(3 * t)), math.tanh((t - 5.0) / 1e-3)
 
-    legs = scheduled(START.in_field(slow()), 10.0, 1e-10).legs
-    assert len(moments_of_pulses(slow(), 0.0, 10.0)) > 10
-    monkeypatch.setattr("polhode.run.schedule.moments_of_pulses", lambda *_: np.empty(0))
+def of_a_sine(t, width):
+    return 0.1 / width * math.exp(-(((math.sin(2 * t) - 0.3) / width) ** 2)), 0.0, 0.0
+
+
+def kinks(t, width):
+    return 0.0, 0.1 / width * (math.tanh((t - 3.3) / width) - math.tanh((t - 3.3) / width - 2)), 0.1 * math.cos(t)
+
+
+TURNS = np.arange(4) * np.pi
+FURTHER = [
+    (horner, np.roots([1.0, -4.0, -3.0, 2.3]).real),
+    (of_a_sine, np.append(TURNS + math.asin(0.3) / 2, TURNS + (np.pi - math.asin(0.3)) / 2)),
+    (kinks, np.array([3.3])),
+]
+
+
+@pytest.mark.parametrize("width", [1e-4, 1e-6])
+@pytest.mark.parametrize(("pulse", "centres"), FURTHER)
+def test_a_pulse_of_any_argument_is_seen(pulse, centres, width):
+    problem = START.in_field(ph.torque(pulse)(width))
+    told = around(*(x for x in centres if 0 < x < 10), width=width)
+    sol, exact = (ph.solve(problem, tol=1e-8, t_end=10.0, stops=stops) for stops in (None, told))
+    assert np.abs(sol.momentum[-1] - exact.momentum[-1]).max() < 5e-8
+    assert np.abs(sol.momentum[-1] - sol.momentum[0]).max() > 1e-2
+
+
+ABOUT_ONE = ph.Problem(ph.Body([1.0, 1.4, 1.9]), omega=[0.0, 0.0, 0.2])
+
+
+@ph.torque
+def at_times(t, times, width):
+    return 0.0, 0.0, ph.total(lambda centre: 0.01 / width * math.exp(-(((t - centre) / width) ** 2)), times)
+
+
+def test_pulses_at_irregular_times():
+    times, width = np.random.default_rng(0).uniform(0, 10, 40), 1e-6
+    sol = ph.solve(ABOUT_ONE.in_field(at_times(times, width)), tol=1e-8, t_end=10.0)
+    assert sol.momentum[-1, 2] - sol.momentum[0, 2] == pytest.approx(40 * 0.01 * math.sqrt(math.pi), abs=1e-7)
+    assert sol.error_estimate < 1e-8
+
+
+def test_many_pulses_are_found():
+    times, width = np.random.default_rng(0).uniform(0, 10, 1000), 1e-6
+    found = pulses_of(at_times(times, width), np.array([0.0, 10.0]), (R, (0.0, 0.0, 0.2)))
+    assert np.abs(found.moments[:, None] - times).min(0).max() < 20 * width
+    assert found.impulse == 0
+
+
+@ph.torque
+def often(t, width, rate):
+    return 0.0, 0.0, 1e-4 / width / (1 + (math.sin(rate * t) / width) ** 2)
+
+
+@pytest.mark.parametrize(
+    "field", [often(1e-4, 6e4), often(1e-6, 2e4), ph.torque(lorentzian)(3.4, 1e-17)], ids=["many", "more", "short"]
+)
+def test_the_estimate_counts_pulses_that_are_not_resolved(field):
+    """The schedule knows of them: a run would only show it."""
+    hidden = scheduled(ABOUT_ONE.in_field(field), 10.0, 1e-8).hidden
+    assert hidden > 1e-3
+
+
+def test_an_error_is_not_below_what_may_be_hidden():
+    with pytest.warns(ToleranceWarning):
+        sol = ph.solve(START.in_field(ph.torque(lorentzian)(3.4, 1e-17)), tol=1e-8, t_end=10.0)
+    assert sol.error_estimate > 0.1
+
+
+@pytest.mark.parametrize("how", [{"tol": 1e-8}, {"step_tol": 1e-10}])
+def test_pulses_that_differ_in_many_bodies(how):
+    centres = np.linspace(1.0, 9.0, 40) + 0.0123
+    many = ph.ensemble(START.in_field(ph.torque(lorentzian)(3.3, 1e-6)), params={"centre": centres}, t_end=10.0, **how)
+    for i in (0, 17, 39):
+        alone = ph.solve(START.in_field(ph.torque(lorentzian)(centres[i], 1e-6)), t_end=10.0, **how)
+        assert np.abs(many.momentum[-1, i] - alone.momentum[-1]).max() < 1e-7
+
+
+def slow(t):
+    return math.exp(-(((t - 3.0) / 0.1) ** 2)), 1 / (1.1 + math.cos(3 * t)), math.tanh((t - 5.0) / 1e-3)
+
+
+def dependent(t):
+    """Intervals of these are much too wide."""
+    return (
+        (t - 3) ** 3 - (t**3 - 9 * t * t + 27 * t - 27) + math.sin(t),
+        t * t - 2 * t * math.sin(t),
+        t**3 * math.exp(-t),
+    )
+
+
+def of_an_orbit(t, R):
+    mean = anomaly = 0.7 * t
+    for _ in range(4):
+        anomaly = anomaly - (anomaly - 0.3 * math.sin(anomaly) - mean) / (1 - 0.3 * math.cos(anomaly))
+    x, y = math.cos(anomaly) - 0.3, math.sin(anomaly)
+    r = ph.math.sqrt(x * x + y * y)
+    return x / r**3 * R[0][1], y / r**3 * R[1][1], 1 / r**5
+
+
+def guarded(t):
+    return (
+        ph.where(t == 0, 1.0, math.sin(t + 1e-9) / (t + 1e-9)),
+        math.atan2(math.sin(t), math.cos(t) + 1.5),
+        math.tan(t),
+    )
+
+
+def fast(t, omega):
+    return math.sin(5000 * t) * omega[0], math.cos(3e5 * t), math.sin(t) ** 20
+
+
+@pytest.mark.parametrize("function", [slow, dependent, of_an_orbit, guarded, fast])
+def test_a_slow_field_has_the_cells_of_its_samples(function, monkeypatch):
+    """Where nothing is hidden, the search for pulses changes nothing."""
+    problem = START.in_field(ph.torque(function)())
+    found = scheduled(problem, 10.0, 1e-10)
+    monkeypatch.setattr("polhode.run.schedule.pulses_of", lambda *_: NONE)
     _kept_cells.cache_clear()
-    assert scheduled(START.in_field(slow()), 10.0, 1e-10).legs == legs
+    assert scheduled(problem, 10.0, 1e-10).legs == found.legs
+    assert found.hidden == 0

@@ -177,7 +177,7 @@ def _run(
     if wish.of_steps:
         return run, run(), None
     found = estimated(run, wish.tol)
-    return found.run, found.path, found.error
+    return found.run, found.path, max(found.error, schedule.hidden)
 
 
 def _schedule(problem: Problem, controlled: Problem, end: float, wish: Wish) -> Schedule:
@@ -186,7 +186,7 @@ def _schedule(problem: Problem, controlled: Problem, end: float, wish: Wish) -> 
     bounds = dataclasses.replace(wish.bounds, stops=tuple(stops.tolist()))
     found, held = scheduled(problem, end, wish.tol, bounds), copy.copy(controlled)
     held.field = between(controlled.field)
-    return Schedule(held, found.legs, found.spacing)
+    return dataclasses.replace(found, problem=held)
 
 
 def _state(row: list[float]) -> tuple[list[float], list[float], list[float]]:

@@ -10,6 +10,7 @@ in Coulomb friction at rest), the run stops unfinished.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
 import itertools
 import math
@@ -189,7 +190,7 @@ def held(legs: Schedule) -> Schedule | None:
         return None
     problem = copy.copy(legs.problem)
     problem.field = SidedField(field)
-    return Schedule(problem, legs.legs, legs.spacing)
+    return dataclasses.replace(legs, problem=problem)
 
 
 class LocatedRun(Run):

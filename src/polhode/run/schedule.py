@@ -30,7 +30,7 @@ from ..numbers import arrays, floats  # noqa: F401 - arrays: the torque is evalu
 from ..physics.body import Body
 from ..physics.fields import Field
 from ..physics.fields.kernels import formula_kernel
-from ..physics.fields.pulses import moments_of_pulses
+from ..physics.fields.pulses import pulses_of
 from ..physics.fields.states import coupled_text, places
 from ..physics.fields.switches import PiecewiseField, between, edges
 from ..physics.problem import Problem
@@ -99,6 +99,8 @@ class Schedule:
     legs: tuple[Leg, ...]
     spacing: float = 0.0
     """Time between two samples of the torque; 0 if nothing can be hidden between samples."""
+    hidden: float = 0.0
+    """Relative effect on the result of pulses that may be hidden from the steps."""
 
     def system(self, system: Any, leg: Leg) -> Any:
         """Return the kernel data for a leg: its `moment` is the last parameter of a piecewise field."""
@@ -136,8 +138,9 @@ def scheduled(problem: Problem, end: float, tol: float, bounds: Bounds | None = 
     assert held is not None
     if _degree(held) <= HIGHEST:
         return Schedule(problem, legs_between(borders, max_step))
-    cells = _cells_of(problem, whole, borders, tol)
-    return Schedule(problem, _legs(cells, np.diff(cells), borders, max_step), (end - problem.t0) / SAMPLES)
+    cells, hidden = _cells_of(problem, whole, borders, tol)
+    legs = _legs(cells, np.diff(cells), borders, max_step)
+    return Schedule(problem, legs, (end - problem.t0) / SAMPLES, hidden)
 
 
 def longest_step(field: Field, t0: float, end: float) -> float:
@@ -147,28 +150,35 @@ def longest_step(field: Field, t0: float, end: float) -> float:
     """
     anybody = Problem(Body([1.0, 1.0, 1.0]), momentum=[1 / (end - t0)] * 3, t0=t0)
     if field.states:
-        legs = legs_of_states(anybody.in_field(field), np.array([t0, end]), 0.0, math.inf)
+        legs, _ = legs_of_states(anybody.in_field(field), np.array([t0, end]), 0.0, math.inf)
         return min(leg.longest for leg in legs)
     if "t" not in field.reads:
         return math.inf
     return min(leg.longest for leg in scheduled(anybody.in_field(field), end, 0.0).legs)
 
 
-def legs_of_states(problem: Problem, borders: np.ndarray, tol: float, max_step: float) -> tuple[Leg, ...]:
-    """Return the legs of a run of a field with states between some borders: only features limit its steps.
+def has_pulses(field: Field, t0: float, end: float) -> bool:
+    """Return whether the field may have pulses that are too short for samples, by a look that is much quicker."""
+    borders = np.unique(np.concatenate([[t0, end], edges(field, t0, end)]))
+    found = pulses_of(field, borders, _states(1 / (end - t0))[0])
+    return len(found.moments) > 0 or found.impulse > 0
 
-    They are where time cells had to be halved.
+
+def legs_of_states(problem: Problem, borders: np.ndarray, tol: float, max_step: float) -> tuple[tuple[Leg, ...], float]:
+    """Return the legs of a run of a field with states between some borders, and what may be hidden from its steps.
+
+    Only features limit the steps. They are where time cells had to be halved.
     """
     field, shortest = problem.field, float(borders[-1] - borders[0]) / PARTS * 0.6
     assert field is not None
     if "t" not in symbols_in(itertools.chain(*field.coupled)):
-        return legs_between(borders.tolist(), max_step)
-    cells = _cells_of(problem, field, borders, tol)
+        return legs_between(borders.tolist(), max_step), 0.0
+    cells, hidden = _cells_of(problem, field, borders, tol)
     short, kept = np.diff(cells) < shortest, np.isin(cells, borders)
     kept[:-1] |= short
     kept[1:] |= short
     lengths = np.diff(cells[kept])
-    return _legs(cells[kept], np.where(lengths < shortest, lengths, math.inf), borders, max_step)
+    return _legs(cells[kept], np.where(lengths < shortest, lengths, math.inf), borders, max_step), hidden
 
 
 def legs_between(borders: Any, max_step: float) -> tuple[Leg, ...]:
@@ -240,28 +250,33 @@ def _power_of_two(x: float) -> float:
     return math.ldexp(0.5, math.frexp(x)[1]) if x > 0 else 0.0
 
 
-def _cells_of(problem: Problem, field: Field, borders: np.ndarray, tol: float) -> np.ndarray:
-    """Return the time cells of a field, cached for all motions of one size if the torque is finite everywhere."""
+def _cells_of(problem: Problem, field: Field, borders: np.ndarray, tol: float) -> tuple[np.ndarray, float]:
+    """Return the time cells of a field, and the relative effect of pulses that they may hide.
+
+    They are cached for all motions of one size if the torque is finite everywhere.
+    """
     span = float(borders[-1] - borders[0])
     sizes = Sizes.of(problem, span, tol)
     found = _kept_cells(field, tuple(borders.tolist()), sizes)
     if found is not None:
         return found
     start = (matrix(problem.quaternion), tuple(problem.omega.tolist()))
-    return _cells(_sampler(field, [start, *_states(sizes.speed)]), borders, sizes, _moments(field, borders))
+    return _cells_at(field, [start, *_states(sizes.speed)], borders, sizes)
 
 
 @functools.lru_cache(maxsize=64)
-def _kept_cells(field: Field, borders: tuple[float, ...], sizes: Sizes) -> np.ndarray | None:
+def _kept_cells(field: Field, borders: tuple[float, ...], sizes: Sizes) -> tuple[np.ndarray, float] | None:
     """Return the cells from samples at a few states of one size; None if the torque is not finite at all of them."""
-    sample, ends = _sampler(field, _states(sizes.speed)), np.array(borders)
-    if not np.isfinite(sample(np.linspace(borders[0], borders[-1], FIRST))).all():
+    states = _states(sizes.speed)
+    if not np.isfinite(_sampler(field, states)(np.linspace(borders[0], borders[-1], FIRST))).all():
         return None
-    return _cells(sample, ends, sizes, _moments(field, ends))
+    return _cells_at(field, states, np.array(borders), sizes)
 
 
-def _moments(field: Field, borders: np.ndarray) -> np.ndarray:
-    return moments_of_pulses(field, float(borders[0]), float(borders[-1]))
+def _cells_at(field: Field, states: list[Any], borders: np.ndarray, sizes: Sizes) -> tuple[np.ndarray, float]:
+    pulses, span = pulses_of(field, borders, states[0]), float(borders[-1] - borders[0])
+    cells = _cells(_sampler(field, states), borders, sizes, pulses.moments)
+    return cells, pulses.impulse / min(sizes.momentum or math.inf, sizes.inertia / span)
 
 
 def _states(speed: float) -> list[Any]:
@@ -303,8 +318,8 @@ def _cells(
     least = FIRST if len(lengths) <= MOST_CELLS // FIRST else FEWEST
     needed = np.maximum(least, 2 ** np.ceil(np.log2(np.maximum(1.0, lengths / span * SAMPLES))).astype(int))
     cells, largest, little = _halved(sample, borders, (starts, lengths, needed), sizes)
-    for _ in moments:
-        short = _around(sample, cells, moments, largest, little)
+    while len(moments):
+        short, moments = _around(sample, cells, moments, largest, little)
         if not len(short):
             break
         needed = np.full(len(short), FEWEST)
@@ -349,8 +364,8 @@ def _halved(
 def _around(
     sample: Callable[[np.ndarray], np.ndarray], cells: np.ndarray, moments: np.ndarray, largest: np.ndarray,
     little: float,
-) -> np.ndarray:  # fmt: skip
-    """Return parts (starts and ends) of cells around pulses at some moments that the samples did not show.
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Return parts (starts and ends) of cells around pulses that the samples did not show, and the other moments.
 
     Samples at distances that fall by quarters of octaves show a pulse of any length; a pulse is hidden if they deviate
     from the polynomial of the cell far more than regular ones. The parts become shorter towards it, by factors of two.
@@ -374,11 +389,16 @@ def _around(
     found = [np.empty((0, 2))]
     for cell in np.unique(k[hidden.any(0)]):
         here = np.flatnonzero((k == cell) & hidden.any(0))
-        i = here[np.where(hidden, height, 0.0).max(0)[here].argmax()]
-        halves = 2.0 ** -np.arange(math.ceil(octave[hidden[:, i], i].max()) + 2)
-        ends = np.unique(np.concatenate([centre[i] - left[i] * halves, [centre[i]], centre[i] + right[i] * halves]))
-        found.append(np.column_stack([ends[:-1], ends[1:]]))
-    return np.concatenate(found)
+        here = here[np.argsort(centre[here], kind="stable")]
+        middles = centre[here[:-1]] + np.diff(centre[here]) / 2
+        borders = np.concatenate([a[here[:1]], middles, b[here[:1]]])
+        for i, start, end in zip(here, borders, borders[1:], strict=False):
+            shorter = math.floor(math.log2((b[i] - a[i]) / (end - start))) if end > start else 0
+            halves = 2.0 ** -np.arange(max(0, math.ceil(octave[hidden[:, i], i].max()) - shorter) + 2)
+            falling, rising = centre[i] - (centre[i] - start) * halves, centre[i] + (end - centre[i]) * halves
+            ends = np.unique(np.concatenate([falling, [centre[i]], rising]))
+            found.append(np.column_stack([ends[:-1], ends[1:]]))
+    return np.concatenate(found), np.setdiff1d(moments, centre[hidden.any(0)])
 
 
 def _off_polynomial(

@@ -205,7 +205,7 @@ def _in_moderate_units(problem: Problem, end: float, wish: Wish, t_end: float, e
     if with_states.has_states(problem):
         found = _adaptively(legs, wish.kinds(legs)[0], wish, lambda: with_states.reason(problem))
         _warn_of_jumps(problem, found, wish)
-        return found
+        return _with_hidden_pulses(found, legs.hidden)
     sided = _with_located_jumps(legs, wish)
     found = sided or (_with_best_method if wish.method is None else _with_given_method)(legs, wish, t_end)
     if sided is None:
@@ -213,7 +213,12 @@ def _in_moderate_units(problem: Problem, end: float, wish: Wish, t_end: float, e
     if legs.spacing:
         reason, spacing = found.reason, math.ldexp(legs.spacing, exponent)
         found.reason = lambda: f"{reason()}; {sampled_every(spacing)}"
-    return found
+    return _with_hidden_pulses(found, legs.hidden)
+
+
+def _with_hidden_pulses(found: Solution, hidden: float) -> Solution:
+    """Return a solution whose error is not below what pulses that nobody has found may cause."""
+    return found if found.error is None else dataclasses.replace(found, error=max(found.error, hidden))
 
 
 def _warn_of_jumps(problem: Problem, found: Solution, wish: Wish) -> None:

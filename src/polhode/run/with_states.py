@@ -128,11 +128,11 @@ def schedule(problem: Problem, end: float, bounds: Bounds, tol: float) -> Schedu
     """
     stops = [x for x in bounds.stops if x < end]
     borders = np.unique(np.concatenate([[problem.t0, end], stops, edges(problem.field, problem.t0, end)]))
-    legs, held = legs_of_states(problem, borders, tol, bounds.max_step), between(problem.field)
+    (legs, hidden), held = legs_of_states(problem, borders, tol, bounds.max_step), between(problem.field)
     if held is not problem.field:
         problem = copy.copy(problem)
         problem.field = held
-    return Schedule(problem, legs)
+    return Schedule(problem, legs, hidden=hidden)
 
 
 def reason(problem: Problem) -> str:

@@ -1,87 +1,248 @@
-"""Times at which a formula of time may have a pulse too short for samples: where an argument is zero or turns.
+"""Times at which a formula may have a pulse too short for samples, found by interval arithmetic.
 
-A user's pulse is a function such as exp(-u^2), 1/(1 + u^2) or 1/cosh(u) of an argument u = (t - t0)/w. However short it
-is, it lies where u is zero, or where another argument of such a function, as cos(t) - 1, is largest or least.
+The samples of a part of the run may lie between two ends, and interval arithmetic over all its times allow much more:
+then a pulse may be hidden there. The part is halved until samples show it. Interval arithmetic alone may be too wide,
+but then it allows half as much in half of the part, whereas a pulse keeps its height.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...symbolic.expression import COMPARISONS, Expr, ordered
+from ...numbers import arrays, floats  # noqa: F401 - arrays: formulas are evaluated at many times at once
+from ...symbolic.enclosures import enclosures
+from ...symbolic.expression import COMPARISONS, LOOK_UPS, Expr, ordered, source, symbol
 from .field import Field
-from .switches import _depends, _evaluated, _lines, _with_moving_states
+from .kernels import formula_kernel
+from .switches import _depends, between
+from .trace import once_for_formula
 
-SHARP = ("exp", "tanh", "div", "power", "log", "sqrt", "sinh", "cosh", "atan", "atan2")
-"""Functions that turn a slow argument into a pulse: quotients by their denominators."""
+PARTS = 2**10
+"""Parts of the run that are looked at first."""
 
-SAMPLES = 2**13
-"""Times at which arguments that are not linear in time are sampled."""
+SAMPLES = 5
+"""Samples in each part."""
 
-HALVINGS = 64
+HIDDEN = 8.0
+"""Height that intervals allow, relative to the range of the samples, from which on a pulse may be hidden."""
 
-NEAR = 2.0**-48
-"""Distance of two times, relative to that of the run, that is round-off."""
+SHOWN = 1 / (2 * HIDDEN)
+"""Range of the samples, relative to the height, from which on they show a pulse."""
 
-MOST = 512
-"""Most times: a formula with more of them varies everywhere on a short scale, and samples show it."""
+FALL = 0.7
+"""Height in half of a part, relative to that in the whole, below which there is no pulse: wide intervals give 1/2."""
+
+TOGETHER = 8.0
+"""Factor by which a height may be smaller than that: several pulses in one part add up."""
+
+COLLAPSE = 0.2
+"""Height in half of a part, relative to the whole, which shows that intervals were far too wide before."""
+
+STEADY = 0.8
+"""Height in half of a part, relative to the whole, from which on it is that of a pulse."""
+
+CERTAIN = 8
+"""Halvings after which only pulses are left."""
+
+HALVINGS = 40
+
+NOISE = 2.0**-40
+"""Height, relative to the value, that is round-off."""
+
+MOST = 2**12
+"""Most parts that are looked at at once; of more, some are taken for all."""
+
+FEWEST, WORK = 2**6, 2**16
+"""Fewest parts that are looked at at once, and most values of nodes in them: long formulas have fewer parts."""
+
+FEW = 4
+"""Parts that show whether there are pulses in very many."""
+
+SMALL = 1 / 64
+"""Height, relative to the range of the values over the whole run, below which there is no pulse of its own."""
+
+CLOSE = 4.0
+"""Distance of two parts, relative to their lengths, at which they show the same pulse."""
 
 
-def moments_of_pulses(field: Field, start: float, end: float) -> np.ndarray:
-    """Return the times from `start` to `end` at which a field may have a pulse of any length, in order."""
+class Pulses(NamedTuple):
+    """Times of pulses of a torque, and the impulse of others that may be hidden still."""
+
+    moments: np.ndarray
+    impulse: float
+
+
+NONE = Pulses(np.empty(0), 0.0)
+
+
+class _Parts(NamedTuple):
+    """Parts of the run, and the height of what may be hidden in them in every node; zero if nothing is."""
+
+    low: np.ndarray
+    high: np.ndarray
+    moment: np.ndarray
+    """A time between the edges of the field around a part."""
+    height: np.ndarray
+    least: np.ndarray
+    """Heights below which there is no pulse."""
+
+
+def pulses_of(field: Field, borders: np.ndarray, state: Any) -> Pulses:
+    """Return where a field may have pulses of any length, between its edges and at attitude and velocity `state`."""
+    held = between(field)
+    assert held is not None
     if field.opaque:
+        return NONE
+    formula = _Formula(held, held is not field, state)
+    if not formula.nodes:
+        return NONE
+    counts = np.maximum(1, np.round(PARTS * np.diff(borders) / (borders[-1] - borders[0])).astype(int))
+    if counts.sum() > MOST:
+        return NONE
+    ends = [np.linspace(a, b, n + 1) for a, b, n in zip(borders, borders[1:], counts, strict=False)]
+    low, high = np.concatenate([x[:-1] for x in ends]), np.concatenate([x[1:] for x in ends])
+    moment = np.repeat(borders[:-1] + np.diff(borders) / 2, counts)
+    allowed, extent = formula.looked(low, high, moment)
+    parts = _hidden(low, high, moment, allowed, extent, allowed / TOGETHER)
+    wide = (parts.height > 0).sum(1) > len(low) / 8
+    if wide.any():  # thousands of pulses, or intervals that are too wide everywhere: a few parts show which
+        few = _Parts(*(x[..., :: math.ceil(len(parts.low) / FEW)] for x in parts))
+        *_, left = _searched(formula, few, CERTAIN)
+        parts.height[wide & ~(left.height > 0).any(1)] = 0.0
+        kept = parts.height.any(0)
+        parts = _Parts(*(x[..., kept] for x in parts))
+    moments, impulse, _ = _searched(formula, parts, HALVINGS)
+    return Pulses(moments, impulse)
+
+
+def _searched(formula: _Formula, parts: _Parts, halvings: int) -> tuple[np.ndarray, float, _Parts]:
+    """Halve parts until samples show the pulses in them: their times, the impulse of the others, the parts left."""
+    moments, done, weight, impulse = [np.empty(0)], 0, 1, 0.0
+    while len(parts.low) and done < halvings:
+        stride = math.ceil(2 * len(parts.low) / max(FEWEST, min(MOST, WORK // len(formula.nodes))))
+        parts, weight = _Parts(*(x[..., ::stride] for x in parts)), weight * stride
+        middle = parts.low + (parts.high - parts.low) / 2
+        low, high = np.concatenate([parts.low, middle]), np.concatenate([middle, parts.high])
+        moment, before, least = (np.concatenate([x, x], axis=-1) for x in parts[2:])
+        allowed, extent = formula.looked(low, high, moment)
+        with np.errstate(all="ignore"):
+            shown = np.where((before > 0) & (allowed <= HIDDEN * extent), extent / before, 0.0)
+            is_fast = (allowed < COLLAPSE * before) | (allowed > STEADY * before)
+            least = np.where(is_fast, allowed / TOGETHER, FALL * least)
+        moments.append(_tallest_of_neighbours(low, high, shown.max(0)))
+        if weight > 1 and done >= 2 * CERTAIN:  # the others are like these
+            impulse += (weight - 1) * _impulse((extent * (shown > SHOWN))[formula.torque], high - low)
+        likely = (before > 0) & (allowed >= least) & (np.isfinite(allowed) | (done < CERTAIN))
+        allowed = np.where(likely, allowed, 0.0)
+        parts, done = _hidden(low, high, moment, allowed, extent, least), done + 1
+    if len(parts.low):
+        allowed, _ = formula.looked(*parts[:3])
+        impulse += weight * _impulse(allowed[formula.torque], parts.high - parts.low)
+    return np.unique(np.concatenate(moments)), impulse, parts
+
+
+def _hidden(
+    low: np.ndarray, high: np.ndarray, moment: np.ndarray, allowed: np.ndarray, extent: np.ndarray, least: np.ndarray
+) -> _Parts:
+    """Return the parts in which a pulse may be hidden."""
+    with np.errstate(all="ignore"):
+        height = np.where(allowed > HIDDEN * extent, allowed, 0.0)
+    kept = height.any(0)
+    return _Parts(low[kept], high[kept], moment[kept], height[:, kept], least[:, kept])
+
+
+def _impulse(heights: np.ndarray, lengths: np.ndarray) -> float:
+    """Return the impulse of pulses of some heights (component, part) and lengths."""
+    height = heights.max(0, initial=0.0)
+    return float((np.where(np.isfinite(height), height, 0.0) * lengths).sum())
+
+
+def _tallest_of_neighbours(low: np.ndarray, high: np.ndarray, shown: np.ndarray) -> np.ndarray:
+    """Return the middle of the part of each group of close ones that shows most of a pulse."""
+    part = np.flatnonzero(shown > SHOWN)
+    if not len(part):
         return np.empty(0)
-    outputs = ordered(_with_moving_states(field))
-    moving = _depends(outputs, "Rwm")
-    nodes = [node for node in outputs if node not in moving]
-    timed = _depends(nodes, "t")
-    plain = [n for n in nodes if n not in timed and not (n.op == "const" and isinstance(n.args[0], tuple))]
-    known = dict(zip(plain, _evaluated(field, plain, start), strict=True))
-    book: dict[Expr, set[tuple[float, float]] | None] = {}
-    for node in nodes:
-        book[node] = None if node.op in (*COMPARISONS, "bracket") else _lines(node, book, known, timed)
-    lines = {line for node in timed for line in book[node] or ()}
-    found = [np.array([-b / a for a, b in lines if a != 0])]
-    curved = [node for node in _arguments(outputs) if node in timed and book[node] is None]
-    if curved:
-        found.append(_zeros_and_turns(lambda t: _evaluated(field, curved, t), start, end))
-    times = np.unique(np.concatenate(found))
-    times = times[(times >= start) & (times <= end)]
-    times = times[np.diff(times, prepend=-np.inf) > NEAR * max(abs(start), abs(end))]
-    return times if len(times) <= MOST else np.empty(0)
+    part = part[np.argsort(low[part])]
+    apart = low[part[1:]] - high[part[:-1]] > CLOSE * (high[part[1:]] - low[part[1:]])
+    groups = np.split(part, np.flatnonzero(apart) + 1)
+    best = np.array([group[shown[group].argmax()] for group in groups])
+    return low[best] + (high[best] - low[best]) / 2
 
 
-def _arguments(nodes: list[Expr]) -> list[Expr]:
-    """Return the arguments of sharp functions."""
-    found = [node.args[-1] if node.op == "div" else node.args[0] for node in nodes if node.op in SHARP]
-    return list(dict.fromkeys(x for x in found if isinstance(x, Expr)))
+@once_for_formula
+def _nodes(field: Field) -> tuple[list[Expr], ...]:
+    """Return all components, the nodes that depend on t, those looked at, and the numbers from which they are made."""
+    torque, rates = field.coupled
+    outputs = [*torque, *rates]
+    order = ordered(outputs)
+    timed = _depends(order, "t")
+    bare = (*COMPARISONS, *LOOK_UPS, "and", "or", "total", "symbol")
+    nodes = [n for n in order if n in timed and n.op not in bare]
+    used = {a for n in order if n in timed for a in n.args if isinstance(a, Expr)} - timed
+    plain = [n for n in used if not (n.op == "const" or (n.op == "symbol" and n in _columns(order)))]
+    return outputs, [n for n in order if n in timed], nodes, plain
 
 
-def _zeros_and_turns(values: Callable[[np.ndarray], tuple[np.ndarray, ...]], start: float, end: float) -> np.ndarray:
-    """Return the zeros and the extrema of some functions of time, by samples, bisection and the golden section."""
-    grid, found = np.linspace(start, end, SAMPLES + 1), [np.empty(0)]
-    for k, x in enumerate(values(grid)):
-        g = np.broadcast_to(np.asarray(x, dtype=float), grid.shape)
-        step = np.sign(np.diff(g))
-        zero, turn = np.flatnonzero(np.sign(g[1:]) * np.sign(g[:-1]) < 0), np.flatnonzero(step[1:] * step[:-1] < 0)
-        if len(zero) + len(turn) > MOST:
-            continue
+def _columns(order: list[Expr]) -> set[Expr]:
+    """Return the symbols that are arrays: tables and columns of sums."""
+    found = {n.args[1] for n in order if n.op in LOOK_UPS}
+    for n in order:
+        if n.op == "total":
+            found |= set(n.args[1 + n.args[0].args[0].inputs :])
+    return found
 
-        def value(t: np.ndarray, k: int = k) -> np.ndarray:
-            return np.broadcast_to(np.asarray(values(t)[k], dtype=float), t.shape)
 
-        low, high, before = grid[zero], grid[zero + 1], np.sign(g[zero])
-        for _ in range(HALVINGS * (len(zero) > 0)):
-            middle = low + (high - low) / 2
-            same = np.sign(value(middle)) == before
-            low, high = np.where(same, middle, low), np.where(same, high, middle)
-        found.append(high)
-        low, high, sign = grid[turn], grid[turn + 2], step[turn]
-        for _ in range(HALVINGS * (len(turn) > 0)):
-            one, other = low + (high - low) * 0.382, low + (high - low) * 0.618
-            rises = sign * value(one) < sign * value(other)
-            low, high = np.where(rises, one, low), np.where(rises, high, other)
-        found.append(low + (high - low) / 2)
-    return np.concatenate(found)
+def _extent(x: np.ndarray) -> float:
+    """Return the range of the finite ones of some values."""
+    finite = x[np.isfinite(x)]
+    return float(np.ptp(finite)) if len(finite) else 0.0
+
+
+class _Formula:
+    """The values and the enclosures of the nodes of a field that depend on t, at one state."""
+
+    def __init__(self, field: Field, is_held: bool, state: Any) -> None:
+        self.outputs, self._timed, self.nodes, self.plain = _nodes(field)
+        self._field, self._is_held, self._state = field, is_held, state
+        text = source("pulse_values", "t, R, w, p", field.unpack, [*self.plain, *self.nodes])
+        self._value = formula_kernel(text, floats.number)
+        given = {f"p{i}": x for i, x in enumerate(field.parameters)}
+        self._columns = {n: given[n.args[0]] for n in _columns(ordered(self.outputs)) if n.op == "symbol"}
+        self._sizes: dict[Expr, tuple[float, float]] = {}
+        """The range of a node in the whole run, and the largest height that is allowed beyond it."""
+        at = {n: i for i, n in enumerate(self.nodes)}
+        self.torque = [at[n] for n in self.outputs[:3] if n in at]
+
+    def looked(self, low: np.ndarray, high: np.ndarray, moment: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return by how much nodes may exceed their samples, and the ranges of the samples."""
+        times = low + (high - low) * np.linspace(0.0, 1.0, SAMPLES)[:, None]
+        values = self._values(times, moment)
+        count = len(self.plain)
+        given: dict[Expr, Any] = dict(self._columns)
+        given[symbol("t")] = low, high
+        for node, x in zip(self.plain, values, strict=False):
+            x = x[0] if np.ndim(x) == 2 else x
+            given[node] = x, x
+        found = enclosures(self._timed, given)
+        shape = (len(self.nodes), len(low))
+        allowed, extent = np.zeros(shape), np.zeros(shape)
+        for i, (node, x) in enumerate(zip(self.nodes, values[count:], strict=True)):
+            seen = np.sort(np.broadcast_to(np.asarray(x, dtype=float), times.shape), axis=0)
+            with np.errstate(all="ignore"):
+                extent[i], others = seen[-1] - seen[0], np.minimum(seen[-1] - seen[1], seen[-2] - seen[0])
+                over = np.maximum(found[node][1] - seen[-1], seen[0] - found[node][0])
+                whole, largest = self._sizes.setdefault(node, (_extent(seen), _extent(over)))
+                alone = (extent[i] > HIDDEN * others) & (extent[i] > SMALL * max(whole, largest))
+                extent[i], over = np.where(alone, others, extent[i]), np.where(alone, np.maximum(over, extent[i]), over)
+                noise = NOISE * np.maximum(abs(seen[0]), abs(seen[-1]))
+                allowed[i] = np.where(over > np.maximum(noise, SMALL * whole), over, 0.0)
+        return allowed, extent
+
+    def _values(self, times: np.ndarray, moment: np.ndarray) -> Any:
+        p = self._field.parameters
+        R, w = self._state
+        with np.errstate(all="ignore"):
+            return self._value(times, R, w, (*p[:-1], moment) if self._is_held else p)

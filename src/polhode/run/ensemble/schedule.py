@@ -12,12 +12,15 @@ import numpy as np
 from ...errors import ResultWarning
 from ...physics.fields import Field
 from ...symbolic.expression import symbols_in
-from ..schedule import PARTS, Bounds, longest_step
+from ..schedule import PARTS, Bounds, has_pulses, longest_step
 from . import backwards
 from .batch import BodyBatch
 
 MOST_DIFFERENT = 32
 """Largest number of different parameter sets for which a time-dependent torque is sampled."""
+
+MOST_SEARCHED = 256
+"""Largest number of different parameter sets for which pulses in time are looked for."""
 
 
 def longest_steps(batch: BodyBatch, t0: float, end: float, max_step: Any) -> np.ndarray:
@@ -36,6 +39,11 @@ def longest_steps(batch: BodyBatch, t0: float, end: float, max_step: Any) -> np.
         fields = [batch.field_of(int(i)) for i in body]
         found = np.minimum([_longest_step(field, t0, end) for field in fields if field], given)
         return found[:1] if first.states and (found == given).all() else found[which.ravel()]
+    if given == math.inf and len(rows) <= MOST_SEARCHED:
+        for field in map(batch.field_of, body.tolist()):
+            shortest = np.array([_longest_step(field, t0, end) if field and _has_pulses(field, t0, end) else math.inf])
+            if is_pulsed(shortest, abs(end - t0)):  # each body then has steps of its own
+                return shortest
     if given == math.inf:
         warnings.warn(
             f"the torque depends on time, with different parameters for more than {MOST_DIFFERENT} bodies: features "
@@ -49,6 +57,10 @@ def longest_steps(batch: BodyBatch, t0: float, end: float, max_step: Any) -> np.
 def _longest_step(field: Field, t0: float, end: float) -> float:
     """Return the longest step that misses no feature of the field, in either direction of time."""
     return longest_step(field, t0, end) if end > t0 else longest_step(backwards.field_of(field), -t0, -end)
+
+
+def _has_pulses(field: Field, t0: float, end: float) -> bool:
+    return has_pulses(field, t0, end) if end > t0 else has_pulses(backwards.field_of(field), -t0, -end)
 
 
 def is_pulsed(longest: np.ndarray | None, span: float) -> bool:
