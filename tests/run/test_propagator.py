@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import pickle
 import threading
@@ -351,7 +352,9 @@ def dead_band(omega, k):
 def test_jumps_are_located_as_by_solve(tolerance):
     """With `step_tol` a propagator crossed them in short steps, with another method."""
     problem = ph.Problem(ph.Body([1.0, 2.0, 2.5]), dead_band(0.7), momentum=[-1.5, 0.6, 0.7])
-    end, sol = ph.propagator(problem, **tolerance)(t_end=5.0), ph.solve(problem, **tolerance, t_end=5.0)
+    with contextlib.nullcontext() if "tol" in tolerance else pytest.warns(ph.ResultWarning, match="order is lost"):
+        sol = ph.solve(problem, **tolerance, t_end=5.0)  # slides along a jump, where step_tol promises nothing
+        end = ph.propagator(problem, **tolerance)(t_end=5.0)
     assert (end.quaternion, end.momentum) == (tuple(sol.quaternion[-1]), tuple(sol.momentum[-1]))
     assert end.method == sol.method
 

@@ -36,6 +36,7 @@ def test_ways_of_one_body_agree(case, how):
     assert not disagreements(case, how, SEEN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("case", CASES)
 def test_all_ways_agree(case, how):

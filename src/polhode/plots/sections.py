@@ -67,7 +67,7 @@ def poincare(
 
 def _several(problems: Any) -> list[Problem]:
     """The initial states as a list, at least one."""
-    starts = several(problems, "problems must be a Problem or several", "problems")
+    starts = several(problems, "problems must be a ph.Problem or several", "problems")
     if not starts:
         raise InputError(f"problems must be a ph.Problem or several of them; got {problems!r}")
     return starts

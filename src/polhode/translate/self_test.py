@@ -37,5 +37,7 @@ def trial(made: Interface, dt: float | None) -> Trial:
         dt = float(f"{TURN / (rate or 1.0):.0e}")
     try:
         return Trial(dt, made.problem.t0, STEPS, reference(made, dt, STEPS))
+    except InputError:
+        raise
     except (ValueError, OverflowError):  # of a function of Python's math
         raise InputError(f"dt = {dt:g} is too large for the steps of the self-test; give a smaller one", "dt") from None
