@@ -211,10 +211,10 @@ def cell_outcome(cell: Cell) -> dict[str, str]:
 
 
 def all_outcomes(only: str) -> dict[str, dict[str, str]]:
-    """All results whose name begins with one of the texts in `only`, or contains it after "net"."""
+    """All results whose name begins with one of the texts in `only`; those of the net begin with "net"."""
     wanted = tuple(only.split(","))
     results = {name: outcome(run) for name, run in runs() if name.startswith(wanted)}
-    cells = net(lambda name: f"net {name}".startswith(wanted) or (bool(only) and any(text in name for text in wanted)))
+    cells = net(lambda name: f"net {name}".startswith(wanted))
     return results | {f"net {name}": cell_outcome(cell) for name, cell in cells}
 
 
