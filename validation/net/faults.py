@@ -53,11 +53,12 @@ def ensemble_progress(run: Run, cell: Cell) -> None:
 LONG = 2e6
 """An end that no run reaches before it is interrupted."""
 
-PATIENCE = 0.4
-"""Seconds until Ctrl-C."""
+PATIENCE = (0.4, 1.6, 6.4)
+"""Seconds until Ctrl-C: the second and third after one that came before the first step, while the run was prepared."""
 
-FAR, SOON = 100.0, 0.05
-"""The same for methods without an estimate of their error, which make no longer run."""
+FAR, SOON = 100.0, (0.05, 0.01, 0.002)
+"""End and patience for methods without an estimate of their error, which make no longer run; the later ones after a
+run that ended before Ctrl-C came."""
 
 
 def _without_end(run: Run) -> dict[str, Any]:
@@ -85,23 +86,30 @@ def ensemble_interrupted(run: Run, cell: Cell) -> None:
 def _interrupt(cell: Cell, long: Callable[[], Any], run: Run | None) -> None:
     if not ALARM:
         raise Skip
-    began, patience = time.monotonic(), PATIENCE if run is None or run.how != "method, tol" else SOON
+    partial = None
+    for patience in SOON if run and run.how == "method, tol" else PATIENCE:
+        stop, waited = _stopped(long, patience)
+        cell.claim(waited < 1.0, f"Ctrl-C took {waited:.1f} s")
+        partial = getattr(stop, "partial", None)
+        if stop and (partial or not run):
+            break
+    else:
+        cell.found.append("Ctrl-C leaves no .partial" if stop else "the run came to an end that it cannot reach")
+    if run and run.equal and partial:
+        n = min(len(partial.t), len(run.base.t))
+        cell.claim(np.array_equal(partial.momentum[:n], run.base.momentum[:n]), ".partial is of another path")
+
+
+def _stopped(long: Callable[[], Any], patience: float) -> tuple[KeyboardInterrupt | None, float]:
+    """Run until Ctrl-C; return the exception, None if the run ended, and how long it took to come."""
+    began = time.monotonic()
     try:
         with warnings.catch_warnings(), within(patience, KeyboardInterrupt):
             warnings.simplefilter("ignore")
             long()
     except KeyboardInterrupt as stop:
-        waited = time.monotonic() - began - patience
-        cell.claim(waited < 1.0, f"Ctrl-C took {waited:.1f} s")
-        if run is None:
-            return
-        partial = getattr(stop, "partial", None)
-        cell.claim(partial is not None, "Ctrl-C leaves no .partial")
-        if partial is not None and run.equal:
-            n = min(len(partial.t), len(run.base.t))
-            cell.claim(np.array_equal(partial.momentum[:n], run.base.momentum[:n]), ".partial is of another path")
-    else:
-        cell.found.append("the run came to an end that it cannot reach" if run is None else "was not interrupted")
+        return stop, time.monotonic() - began - patience
+    return None, 0.0
 
 
 def fails(run: Run, cell: Cell) -> None:

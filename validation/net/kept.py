@@ -53,7 +53,8 @@ def times(run: Run, cell: Cell) -> None:
 
 def max_turn(run: Run, cell: Cell) -> None:
     """States between steps leave those of the steps as they are."""
-    sol = run.solve(max_turn=0.02)
+    turn = np.linalg.norm(run.base.omega[:-1], axis=1) * np.diff(run.base.t)
+    sol = run.solve(max_turn=min(0.02, 0.3 * float(turn.max())))
     kept = np.isin(sol.t, run.base.t)
     cell.claim(len(sol.t) > len(run.base.t), "no states between steps")
     cell.claim(kept.sum() == len(run.base.t), "steps are missing")
@@ -102,11 +103,14 @@ def tangent(run: Run, cell: Cell) -> None:
     sol = run.solve(tangent=True)
     cell.same_path("path with derivatives", sol, run.base)
     matrix = sol.tangent.matrix[-1]
-    h = 1e-4 if run.equal else 1e-3
+    h = {"dt": 1e-4, "method, tol": 1e-2}.get(run.how, 1e-3)
+    allowed = max(run.error, 2e-4)
+    if run.how == "method, tol":  # neighbours may take another number of steps, with another error
+        allowed = max(allowed, 18 * run.base.error_estimate / (12 * h))
     for axis in range(3):
         ends = [_neighbour(run, axis, s * h) for s in (-2, -1, 1, 2)]
         slope = (8 * (ends[2] - ends[1]) - (ends[3] - ends[0])) / (12 * h)
-        cell.close(f"derivative by momentum {axis}", matrix[3:, 3 + axis], slope, max(run.error, 2e-4))
+        cell.close(f"derivative by momentum {axis}", matrix[3:, 3 + axis], slope, allowed)
 
 
 def _neighbour(run: Run, axis: int, change: float) -> np.ndarray:
