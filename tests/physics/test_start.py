@@ -49,10 +49,10 @@ def test_capitals_turn_with_the_body():
 
 MISTAKES = {
     "no sequence": ({"euler": ANGLES}, r"^euler must be three axes and three angles, .*; got \[0.3, 0.8, -1.1\]$"),
-    "mixed": ({"euler": ("ZxZ", ANGLES)}, r"all capitals .* or all small .*; got the axes 'ZxZ'$"),
-    "repeated": ({"euler_deg": ("ZZX", ANGLES)}, r"^euler_deg must .* neighbours different; got the axes 'ZZX'$"),
-    "unknown": ({"euler": ("abc", ANGLES)}, r"got the axes 'abc'$"),
-    "two axes": ({"euler": ("ZX", ANGLES)}, r"got the axes 'ZX'$"),
+    "mixed": ({"euler": ("ZxZ", ANGLES)}, r"upper case .* or lower case .*; got 'ZxZ'$"),
+    "repeated": ({"euler_deg": ("ZZX", ANGLES)}, r"^the sequence of euler_deg .* neighbours different; got 'ZZX'$"),
+    "unknown": ({"euler": ("abc", ANGLES)}, r"got 'abc'$"),
+    "two axes": ({"euler": ("ZX", ANGLES)}, r"got 'ZX'$"),
     "two angles": ({"euler": ("ZXZ", [0.1, 0.2])}, r"^the angles of euler must be three numbers; got shape \(2,\)$"),
     "nan": ({"euler": ("ZXZ", [0.1, 0.2, np.nan])}, r"^the angles of euler must be finite"),
     "two ways": ({"euler": ("ZXZ", ANGLES), "attitude": np.eye(3)},

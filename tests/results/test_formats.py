@@ -17,10 +17,12 @@ import pyarrow.parquet
 import pytest
 import xarray
 from scipy.io import loadmat
+from scipy.spatial.transform import Rotation
 from typer.testing import CliRunner
 
 import polhode as ph
 from polhode import cli
+from polhode.results import angles
 from polhode.results.formats import formats, table
 from polhode.results.formats.place import placed
 from polhode.results.store import trajectory_store
@@ -283,8 +285,8 @@ def test_nothing_is_overwritten_silently(sol: ph.Trajectory) -> None:
 
 
 def test_no_half_written_file_remains(sol: ph.Trajectory, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(result: Any) -> Any:
-        yield from [table._of_trajectory(result)]
+    def broken(result: Any, euler: Any) -> Any:
+        yield from [table._of_trajectory(result, euler)]
         raise OSError(28, "No space left on device")
 
     Path("run.csv").write_text("mine")
@@ -314,8 +316,17 @@ def test_files_beside_the_main_one_are_checked_too() -> None:
     [
         ("run.xls", {}, "the name of the new file must end in one of .zarr, .nc, .csv, .parquet, .arrow"),
         ("run.csv", {"to": "excel"}, "the format must be one of csv, parquet, arrow"),
-        ("run.csv", {"decimals": 3}, "the format csv has no option 'decimals'; its options are comments"),
-        ("run.mat", {"decimals": 3}, "the format mat has no option 'decimals'; it has none"),
+        ("run.csv", {"decimals": 3}, "the format csv has no option 'decimals'; its options are comments, euler"),
+        ("run.mat", {"decimals": 3}, "the format mat has no option 'decimals'; its options are euler"),
+        (
+            "run.csv",
+            {"euler": "ZZX"},
+            "euler must be three axes, such as ZYX: upper case (axes of the body, intrinsic)",
+        ),
+        ("run.csv", {"euler": 3}, "euler must be three axes"),
+        ("run.mat", {"euler": "zxX"}, "euler must be three axes"),
+        ("run.nc", {"euler": "ZYX"}, "files of this library, .zarr and .nc, hold the quaternion only"),
+        ("run.aem", {"epoch": "2029-04-13T21:46:00", "euler": "ZYX"}, "the format aem has no option 'euler'"),
         ("none/run.csv", {}, "the folder none does not exist; create it first"),
     ],
 )
@@ -360,6 +371,72 @@ def test_one_state_and_none(sol: ph.Trajectory, suffix: str) -> None:
         assert Path("none.csv").read_text() == ",".join(COLUMNS) + "\n"
 
 
+# --- Euler angles -----------------------------------------------------------------------------------
+
+
+def angles_of(quaternion: np.ndarray, sequence: str) -> np.ndarray:
+    return Rotation.from_quat(quaternion, scalar_first=True).as_euler(sequence, degrees=True)
+
+
+def euler_columns(sequence: str) -> list[str]:
+    return [f"euler_deg_{sequence}_{i}" for i in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("sequence", ["ZYX", "ZXZ", "xyz", "zyz"])
+def test_tables_have_the_euler_angles_of_scipy(sol: ph.Trajectory, sequence: str) -> None:
+    wanted, names = angles_of(sol.quaternion, sequence), euler_columns(sequence)
+    sol.export("run.csv", euler=sequence)
+    sol.export("run.parquet", euler=sequence)
+    sol.export("run.arrow", euler=sequence)
+    found = pandas.read_csv("run.csv"), pandas.read_parquet("run.parquet"), pyarrow.feather.read_feather("run.arrow")
+    for one in (*found, sol.to_dataframe(euler=sequence)):
+        assert list(one.columns) == [*COLUMNS, *names]
+        assert np.array_equal(one[names], wanted)
+        back = Rotation.from_euler(sequence, one[names], degrees=True)
+        assert np.abs(back.as_matrix() - sol.matrix).max() < 1e-14
+    sol.export("run.mat", euler=sequence)
+    assert np.array_equal(loadmat("run.mat")[f"euler_deg_{sequence}"], wanted)
+    assert loadmat("run.mat", simplify_cells=True)["units"][f"euler_deg_{sequence}"] == "degree"
+    assert np.array_equal(sol.to_xarray(euler=sequence)[f"euler_deg_{sequence}"], wanted)
+
+
+def test_files_say_about_which_axes_the_angles_are(sol: ph.Trajectory) -> None:
+    sol.export("run.csv", euler="ZYX", comments=True)
+    said = "Euler angle 1 of ZYX, body to space, about axes that turn with the body (intrinsic) [degree]"
+    assert f"# euler_deg_ZYX_1: {said}" in Path("run.csv").read_text().splitlines()
+    sol.export("run.parquet", euler="xyz")
+    about = pyarrow.parquet.read_schema("run.parquet").field("euler_deg_xyz_3").metadata
+    assert about[b"long_name"].endswith(b"about axes fixed in space (extrinsic)")
+    assert about[b"units"] == b"degree"
+
+
+def test_ensembles_have_euler_angles(many: ph.Ensemble) -> None:
+    wanted = angles_of(many.quaternion.reshape(-1, 4), "ZYX").reshape(*many.quaternion.shape[:2], 3)
+    many.export("crowd.csv", euler="ZYX")
+    rows = pandas.read_csv("crowd.csv")[euler_columns("ZYX")].to_numpy()
+    assert np.array_equal(rows.reshape(5, -1, 3), wanted.transpose(1, 0, 2))
+    assert np.array_equal(many.to_xarray(euler="ZYX")["euler_deg_ZYX"], wanted)
+    many.export("crowd.mat", euler="ZYX")
+    assert np.array_equal(loadmat("crowd.mat")["euler_deg_ZYX"], wanted)
+
+
+def test_states_that_are_missing_have_no_angles() -> None:
+    q = np.array([[1.0, 0, 0, 0], [np.nan] * 4, [0.6, 0.8, 0, 0]])
+    found = angles.degrees(q, "ZYX")
+    assert np.isnan(found[1]).all()
+    assert np.array_equal(found[[0, 2]], angles_of(q[[0, 2]], "ZYX"))
+
+
+@pytest.mark.filterwarnings("error")
+def test_gimbal_lock_gives_angles_of_the_right_attitude() -> None:
+    """The third angle is zero there, and SciPy's warning does not reach the user of a table."""
+    q = Rotation.from_euler("ZYX", [[20, 90, 30], [0, 0, 0]], degrees=True).as_quat(scalar_first=True)
+    found = angles.degrees(q, "ZYX")
+    assert found[0, 2] == 0
+    turned = Rotation.from_euler("ZYX", found, degrees=True)
+    assert (turned * Rotation.from_quat(q, scalar_first=True).inv()).magnitude().max() < 1e-7  # of SciPy, at 90 degrees
+
+
 # --- the command line -------------------------------------------------------------------------------
 
 
@@ -374,6 +451,8 @@ def test_formats_by_command(sol: ph.Trajectory, many: ph.Ensemble) -> None:
     assert_table(pandas.read_csv("table.csv"), sol)
     assert typed("run.nc", "--to", "parquet").exit_code == 0
     assert_table(pandas.read_parquet("run.parquet"), sol)
+    assert typed("run.nc", "angles.csv", "--euler", "ZYX").exit_code == 0
+    assert np.array_equal(pandas.read_csv("angles.csv")[euler_columns("ZYX")], sol.euler_deg("ZYX"))
     epoch = ("--option", "epoch=2029-04-13T21:46:00")
     assert typed("run.nc", "run.aem", *epoch, "--option", "omega=true").exit_code == 0
     np.testing.assert_allclose(ph.formats.read_aem("run.aem")[0].omega, sol.omega, rtol=1e-15)
@@ -393,6 +472,7 @@ def test_formats_by_command(sol: ph.Trajectory, many: ph.Ensemble) -> None:
         (["run.nc", "a.aem"], "the format aem needs the option epoch"),
         (["run.nc", "a.csv", "--option", "comments"], "--option must be NAME=VALUE; got 'comments'"),
         (["run.nc", "a.csv", "--body", "1"], "--body is for ensembles; the file holds one body"),
+        (["run.nc", "a.csv", "--euler", "XXZ"], "euler must be three axes, such as ZYX"),
         (["none.nc", "a.csv"], "there is no file none.nc"),
     ],
 )

@@ -148,7 +148,7 @@ def test_euler_angles(sequence: str) -> None:
 
 
 def test_euler_sequence_must_exist() -> None:
-    with pytest.raises(ph.InputError, match=r"^Euler sequence must be three axes such as 'ZXZ' or 'xyz': "):
+    with pytest.raises(ph.InputError, match=r"^the sequence of Euler angles must be three axes, .*; got 'ABC'$"):
         run(steps=1).euler("ABC")
 
 

@@ -1,12 +1,14 @@
 """Options of `polhode run` that choose steps, states and the direction of time."""
 
+import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import polhode as ph
-from commands import good, polhode
+from commands import good, polhode, refused
 from polhode.config import problem_file
 from problem_texts import TOP
 
@@ -46,6 +48,25 @@ def test_a_step_need_not_divide_the_time_of_the_problem(end):
     """fast_top ends at t = 20, which is no multiple of 0.03: only the requested end matters."""
     text = good("run", "fast_top", "-m", "imidm", "--dt", "0.03", *end)
     assert f"to t = {-0.99 if '-0.99' in end else 0.99}" in text
+
+
+def test_euler_angles_are_printed_and_written():
+    run = ("fast_top", *STEPS["dt"], "--t-end", "0.5", "--euler", "ZYX")
+    wanted = ph.solve(ph.problems.fast_top(), "imidm", dt=0.01, t_end=0.5).euler_deg("ZYX")
+    text = good("run", *run, "--csv", "angles.csv")
+    (line,) = re.findall(
+        r"^euler ZYX +\((.*)\) +degrees, body to space, about axes of the body, intrinsic$", text, re.M
+    )
+    assert np.allclose(np.array(line.split(","), float), wanted[-1], rtol=1e-11)
+    found = np.genfromtxt("angles.csv", delimiter=",", names=True)
+    assert np.array_equal(np.transpose([found[f"euler_deg_ZYX_{i}"] for i in (1, 2, 3)]), wanted)
+    assert json.loads(good("run", *run, "--json"))["end"]["euler_deg_ZYX"] == wanted[-1].tolist()
+    assert "about axes of space, extrinsic" in good("run", *run[:-1], "zxz")
+    assert "--euler must be three axes, such as ZYX: upper case" in refused("run", *run[:-1], "ZYx", "--csv", "b.csv")
+    exact = ("exact", "fast_top", "--times", "0,0.5", "--euler", "xyz")
+    assert "euler_deg_xyz_3" in good(*exact)
+    assert len(json.loads(good(*exact, "--json"))["states"][1]["euler_deg_xyz"]) == 3
+    assert "--euler must be three axes" in refused(*exact[:-1], "x")
 
 
 def test_what_is_printed():

@@ -11,11 +11,13 @@ import typer
 
 from ..errors import InputError
 from ..physics.problem import Problem
+from ..physics.validate import euler_sequence
+from ..results import angles
 from ..results.formats.formats import export
 from .console import AsJson, app, console, draw_figure, examples, guarded, numbers, print_json, sheet
 from .problem import AllowCode, ProblemName, with_end
 from .run import new_picture, new_table
-from .states import print_state, state_facts
+from .states import Euler, print_state, state_facts
 
 if TYPE_CHECKING:
     from ..results.trajectory import Trajectory
@@ -42,6 +44,7 @@ def exact_command(
     ] = None,
     digits: Annotated[int | None, typer.Option(help="Compute with this many digits.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Write the states as a table to this .csv file.")] = None,
+    euler: Euler = None,
     plot: Annotated[
         Path | None,
         typer.Option(help="Plot the motion (for a free body, Poinsot's curves and periods): .png, .svg, .pdf."),
@@ -56,20 +59,22 @@ def exact_command(
     what = with_end(problem, allow_code)
     picture = new_picture(plot, overwrite)
     table = new_table(csv, overwrite)
+    if euler is not None:
+        euler_sequence("--euler", euler, "euler")
     chosen = _times(what, t, times, samples)
     sol = exact(what, chosen, digits=digits)
     free = what.field is None
     if table is not None:
-        export(sol, table, overwrite=overwrite)
+        export(sol, table, overwrite=overwrite, euler=euler)
     if picture is not None:
         path = None if free else exact(what, np.linspace(what.t0, chosen[-1], PICTURE_STATES))
         draw_figure(lambda plots: plots.poinsot_plot(what) if free else plots.TrajectoryPlots(path).overview(), picture)
     files = [path for path in (table, picture) if path is not None]
     if as_json:
-        states = [state_facts(sol, i) for i in range(len(sol))]
+        states = [state_facts(sol, i, euler) for i in range(len(sol))]
         print_json({"problem": what.name, "states": states, **(_cycle(what) if free else {}), "files": files})
         return
-    _print(what, sol, free)
+    _print(what, sol, free, euler)
     for file in files:
         typer.echo(f"written       {file}")
 
@@ -90,19 +95,24 @@ def _times(problem: Problem, t: float | None, times: str | None, samples: int | 
     return [float(x) for x in np.linspace(problem.t0, end, samples)]
 
 
-def _print(problem: Problem, sol: Trajectory, free: bool) -> None:
+def _print(problem: Problem, sol: Trajectory, free: bool, euler: str | None) -> None:
     if len(sol) > 1:
         typer.secho(f"{problem.name} at {len(sol)} times, exactly", bold=True)
+        turned = angles.columns(sol.quaternion, euler)
         rows = [
-            [f"{t:.12g}", *(f"{x:.9f}" for x in q), *(f"{x:.9g}" for x in w)]
-            for t, q, w in zip(sol.t, sol.quaternion, sol.omega, strict=True)
+            [
+                f"{t:.12g}",
+                *(f"{x:.9f}" for x in q),
+                *(f"{x:.9g}" for x in (*w, *(column[i] for column in turned.values()))),
+            ]
+            for i, (t, q, w) in enumerate(zip(sol.t, sol.quaternion, sol.omega, strict=True))
         ]
-        names = ("t", "qw", "qx", "qy", "qz", "omega x", "omega y", "omega z")
+        names = ("t", "qw", "qx", "qy", "qz", "omega x", "omega y", "omega z", *turned)
         console().print(sheet("", names, rows, numbers=len(names)))
         typer.echo("quaternion    body to space, scalar first (w, x, y, z); omega in the body frame")
     else:
         typer.secho(f"{problem.name} at t = {sol.t[0]:g}, exactly", bold=True)
-        print_state(sol)
+        print_state(sol, euler)
     if free:
         _print_cycle(_cycle(problem))
 

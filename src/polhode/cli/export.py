@@ -15,11 +15,12 @@ from ..results.formats.formats import FORMATS, MOVING, OWN, export
 from ..results.store import trajectory_store
 from ..viewer.animation import RATE, SIZE, animate
 from .console import app, examples, guarded
+from .states import Euler
 from .view import trajectory_in
 
 EXPORT_HELP = examples(
     "polhode export run.zarr run.nc",
-    "polhode export run.zarr run.csv",
+    "polhode export run.zarr run.csv --euler ZYX",
     "polhode export run.zarr --to parquet",
     "polhode export run.zarr run.aem --option epoch=2029-04-13T21:46:00 --option system=UTC",
     "polhode export run.nc spin.mp4 --speed 0.25",
@@ -48,14 +49,17 @@ def export_command(
     option: Annotated[
         list[str] | None, typer.Option(help="An option of the format, NAME=VALUE, such as epoch=2029-04-13T21:46:00.")
     ] = None,
+    euler: Euler = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
 ) -> None:
     """Copy the trajectory or ensemble in a file to NetCDF or Zarr, to a format of other programs, or to a film."""
-    given = dict(map(_option, option or ()))
+    given = dict(map(_option, option or ())) | ({} if euler is None else {"euler": euler})
     place = _place(source, path, to)
     if to in FILMS or (to is None and place.suffix.lower() in MOVING):
         if given:
-            raise InputError("--option is for formats of other programs; for films use --speed, --seconds and --fps")
+            raise InputError(
+                "--option and --euler are for formats of other programs; for films use --speed, --seconds and --fps"
+            )
         _film(source, place, to, body, mesh, overwrite, speed=speed, seconds=seconds, fps=fps, size=size)
         return
     if speed is not None or seconds is not None or mesh is not None:

@@ -14,6 +14,7 @@ from ..errors import InputError, StepError
 from ..methods import Method
 from ..methods import methods as registry
 from ..physics.problem import Problem
+from ..physics.validate import euler_sequence
 from ..results.formats.formats import export
 from ..results.formats.place import ready
 from ..results.store import trajectory_store as store
@@ -35,7 +36,7 @@ from .console import (
     stop,
 )
 from .problem import AllowCode, ProblemName, given, method_names
-from .states import DRIFTS, print_state, state_facts
+from .states import DRIFTS, Euler, print_state, state_facts
 
 if TYPE_CHECKING:
     from ..results.trajectory import Trajectory
@@ -48,7 +49,7 @@ RUN_HELP = examples(
     f"polhode run fast_top --method {EXAMPLE} --dt 0.01 --every 10 --out top.zarr --plot top.png",
     f"polhode run free_body --method {EXAMPLE} --dt 0.5 --steps 20 --digits 40",
     "polhode run soft_wall --tol 1e-10",
-    "polhode run fast_top --step-tol 1e-9 --samples 201 --csv top.csv",
+    "polhode run fast_top --step-tol 1e-9 --samples 201 --csv top.csv --euler ZYX",
     f"polhode run fast_top --method {EXAMPLE} --dt 0.01 --t-end -1 --times 0,-0.25,-1",
     "polhode run fast_top --tol 1e-25 --digits 30 --t-end 0.1",
     "polhode init && polhode run problem.toml",
@@ -146,6 +147,7 @@ def run_command(
     csv: Annotated[
         Path | None, typer.Option(help="Write the states as a table to this .csv file.", rich_help_panel=OUTPUT)
     ] = None,
+    euler: Euler = None,
     plot: Annotated[
         Path | None,
         typer.Option(help="Plot energy, momentum, attitude and polhode: .png, .svg, .pdf.", rich_help_panel=OUTPUT),
@@ -179,6 +181,8 @@ def run_command(
     if view is not None:
         viewer.checked(view, may_replace)
     new_table(csv, may_replace)
+    if euler is not None:
+        euler_sequence("--euler", euler, "euler")
     new_picture(plot, may_replace)
     before, watch = _progress_in(out) if resume else None, Stopwatch()
     if any(name in how for name in problem_file.TOLERANCES):
@@ -192,16 +196,16 @@ def run_command(
         Bounds.refuse(how.pop("stops", None), how.pop("max_step", None))
         sol = _with_steps(what, registry[how.pop("method")], out=out, overwrite=overwrite, resume=resume, **how)
     if csv is not None:
-        export(sol, csv, overwrite=may_replace)
+        export(sol, csv, overwrite=may_replace, euler=euler)
     if plot is not None:
         draw_figure(lambda plots: plots.TrajectoryPlots(sol).overview(), plot)
     if view is not None:
         viewer.view(sol, view, overwrite=may_replace)
     files = [path for path in (out, csv, plot, view) if path is not None]
     if as_json:
-        print_json(_facts(what, sol, files))
+        print_json(_facts(what, sol, files, euler))
         return
-    _print(what, sol, how.get("tol"), out is not None, compiling(watch))
+    _print(what, sol, how.get("tol"), out is not None, compiling(watch), euler)
     for path in files:
         unchanged = path == out and before == _progress_in(out)
         typer.echo(
@@ -333,14 +337,16 @@ def _kept_in_file(out: Path | None, failure: StepError) -> str:
 # --- what is printed --------------------------------------------------------------------------------
 
 
-def _print(problem: Problem, sol: Trajectory, tol: float | None, written: bool, compiled: str) -> None:
+def _print(
+    problem: Problem, sol: Trajectory, tol: float | None, written: bool, compiled: str, euler: str | None
+) -> None:
     """Print how a run was made, its final state, its quality and its time."""
     adaptive = sol.info.tol is not None or sol.info.step_tol is not None
     typer.secho(f"{problem.name} by {sol.method}: {_steps(sol)} to t = {sol.last().t[0]:g}", bold=True)
     if adaptive:
         typer.echo(f"chosen        {sol.reason}")
         typer.echo(f"estimate      {_estimate(sol, tol)}; {sol.rejected} steps rejected")
-    print_state(sol)
+    print_state(sol, euler)
     _print_quality(problem, sol)
     typer.echo(f"time          {_time(problem, sol, adaptive, written)}{compiled}")
 
@@ -400,7 +406,7 @@ def _errors(problem: Problem, sol: Trajectory) -> dict[str, float]:
     return {"attitude": attitude, "momentum": momentum, "reference": reference.error}
 
 
-def _facts(problem: Problem, sol: Trajectory, files: list[Path]) -> dict[str, Any]:
+def _facts(problem: Problem, sol: Trajectory, files: list[Path], euler: str | None) -> dict[str, Any]:
     """The results of a run, for JSON."""
     info = sol.info
     names = ("method", "dt", "tol", "step_tol", "steps", "accepted", "rejected", "reason", "error_estimate", "digits",
@@ -409,7 +415,7 @@ def _facts(problem: Problem, sol: Trajectory, files: list[Path]) -> dict[str, An
         "problem": problem.name,
         **{name: getattr(info, name) for name in names},
         "states": len(sol),
-        "end": state_facts(sol.last()),
+        "end": state_facts(sol.last(), euler=euler),
         "drift": dict(sol.drift()),
         "changes": sol.changes(),
         "errors": _errors(problem, sol),

@@ -30,7 +30,7 @@ from ..physics.fields import Field as BoundField
 from ..physics.meshes import UNITS
 from ..physics.path_input import OEM
 from ..physics.problem import Problem
-from ..physics.validate import attitude_quaternion, whole_number
+from ..physics.validate import attitude_quaternion, euler_sequence, whole_number
 from ..results.trajectory import Trajectory
 from ..run.integrator import check_fit
 from ..run.kept import Kept
@@ -198,12 +198,8 @@ class StartPart(Strict):
         if self.rotation_vector is not None:
             return Rotation.from_rotvec(self.rotation_vector, degrees=bool(self.degrees))
         if self.euler is not None and self.sequence is not None:
-            try:
-                return Rotation.from_euler(self.sequence, self.euler, degrees=bool(self.degrees))
-            except ValueError:
-                raise Fault(
-                    "start.sequence", f"neighbouring axes must differ, as in ZXZ; got {self.sequence}"
-                ) from None
+            axes = at("start", lambda: euler_sequence("this", self.sequence, "sequence"), main="sequence")
+            return Rotation.from_euler(axes, self.euler, degrees=bool(self.degrees))
         return self.quaternion or self.matrix
 
 

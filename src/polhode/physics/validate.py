@@ -6,6 +6,7 @@ import inspect
 import math
 import numbers
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,9 @@ LONGEST_NAME = 255
 
 ROTATION_TOLERANCE = 1e-6
 """Allowed deviation of an attitude from a rotation (single-precision data pass); it is then normalised."""
+
+EULER_SEQUENCE = re.compile(r"([XYZ])(?!\1)([XYZ])(?!\2)[XYZ]|([xyz])(?!\3)([xyz])(?!\4)[xyz]")
+"""Three axes of one case, neighbours different."""
 
 
 def real_array(value: Any, expected: str, fresh: bool = True, key: str = "") -> np.ndarray:
@@ -322,7 +326,7 @@ def start_quaternion(attitude: Any, euler: Any, euler_deg: Any) -> tuple[float, 
 def euler_quaternion(name: str, value: Any, degrees: bool) -> tuple[float, float, float, float]:
     """Unit quaternion, body to space, of Euler angles given as (sequence, angles).
 
-    Capitals are axes that rotate with the body (intrinsic), small letters space axes (extrinsic), as in SciPy.
+    The sequence is that of `euler_sequence`.
     """
     from scipy.spatial.transform import Rotation
 
@@ -330,17 +334,19 @@ def euler_quaternion(name: str, value: Any, degrees: bool) -> tuple[float, float
     if not isinstance(value, tuple | list) or len(value) != 2 or not isinstance(value[0], str):
         raise InputError(f"{expected}; got {value!r}", name)
     angles = vector(f"the angles of {name}", value[1])
-    try:
-        turned = Rotation.from_euler(value[0], angles, degrees=degrees)
-    except ValueError:
-        raise InputError(
-            f"{expected}, all capitals (axes of the body) or all small (axes of space), neighbours different; got the "
-            f"axes {value[0]!r}",
-            name,
-        ) from None
-    if len(value[0]) != 3:
-        raise InputError(f"{expected}; got the axes {value[0]!r}", name)
-    return attitude_quaternion(turned)
+    sequence = euler_sequence(f"the sequence of {name}", value[0], name)
+    return attitude_quaternion(Rotation.from_euler(sequence, angles, degrees=degrees))
+
+
+def euler_sequence(name: str, value: Any, key: str) -> str:
+    """Check the axes of Euler angles, as in SciPy: upper case turn with the body, lower case are fixed in space."""
+    if isinstance(value, str) and EULER_SEQUENCE.fullmatch(value):
+        return value
+    raise InputError(
+        f"{name} must be three axes, such as ZYX: upper case (axes of the body, intrinsic) or lower case (axes of "
+        f"space, extrinsic), neighbours different; got {value!r}",
+        key,
+    )
 
 
 def quaternion_of(R: Any) -> tuple[Any, ...]:

@@ -257,28 +257,36 @@ class Ensemble:
         """Attitude and momentum of body i at the end, or before the step that failed."""
         return self.quaternion[-1, i], self.momentum[-1, i]
 
-    def to_xarray(self) -> xarray.Dataset:
+    def to_xarray(self, euler: str | None = None) -> xarray.Dataset:
         """Arrays with labelled dimensions; conventions are in the attributes. Arrays in a file are read when needed.
 
         If all bodies have the same times, there is an index on them: ``ds.sel(t=5.0, method="nearest")``.
+
+        euler : a sequence such as "ZYX": add Euler angles in degrees, as in `Trajectory.euler_deg`
         """
         self._check_without_states()
+        from . import angles
         from .store import ensemble_files
 
         made = ensemble_files.dataset(self)
-        return made.set_xindex("t") if made["t"].ndim == 1 else made
+        return angles.added(made.set_xindex("t") if made["t"].ndim == 1 else made, euler)
 
-    def to_dataframe(self) -> pandas.DataFrame:
+    def to_dataframe(self, euler: str | None = None) -> pandas.DataFrame:
         """One row for each state of each body, with a column `body`; units are in ``attrs``.
 
         A body that failed has the states before its failure, and one that has not been run has none.
+
+        euler : a sequence such as "ZYX": add columns euler_deg_ZYX_1, _2 and _3, as in `Trajectory.euler_deg`
         """
         from .formats import table
 
-        return table.frame(self)
+        return table.frame(self, euler)
 
     def export(self, path: str | Path, to: str | None = None, overwrite: bool = False, **options: Any) -> Path:
-        """Write a file for other programs, in the format of its suffix or of the name `to`; see docs/formats.md."""
+        """Write a file for other programs, in the format of its suffix or of the name `to`; see docs/formats.md.
+
+        Tables and MATLAB files take ``euler="ZYX"``, which adds Euler angles in degrees, as in `to_dataframe`.
+        """
         from .formats import formats
 
         return formats.export(self, path, to, overwrite, **options)

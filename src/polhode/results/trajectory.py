@@ -17,6 +17,7 @@ from ..methods.record import CHAIN_ENERGY
 from ..physics.conserved import THERMOSTATTED, Conserved, conserved
 from ..physics.control.controller import control_in
 from ..physics.shapes import Shape
+from ..physics.validate import euler_sequence
 from . import observables
 from .samples import Samples
 
@@ -347,11 +348,13 @@ class Trajectory:
         return Rotation.from_quat(self.quaternion, scalar_first=True)
 
     def euler(self, sequence: str, degrees: bool = False) -> np.ndarray:
-        """Euler angles (n, 3) for a sequence such as "ZXZ" (capitals: about body axes, as in scipy)."""
-        try:
-            return np.asarray(self.rotation.as_euler(sequence, degrees=degrees))
-        except (ValueError, TypeError) as problem:
-            raise InputError(f"Euler sequence must be three axes such as 'ZXZ' or 'xyz': {problem}") from None
+        """Euler angles (n, 3), body to space, in the order of a sequence such as "ZXZ".
+
+        Axes in upper case turn with the body (intrinsic), those in lower case are fixed in space (extrinsic), as in
+        SciPy.
+        """
+        axes = euler_sequence("the sequence of Euler angles", sequence, "sequence")
+        return np.asarray(self.rotation.as_euler(axes, degrees=degrees))
 
     def euler_deg(self, sequence: str) -> np.ndarray:
         """Euler angles (n, 3) for a sequence, in degrees."""
@@ -435,23 +438,32 @@ class Trajectory:
 
     # --- output ------------------------------------------------------------------------------------
 
-    def to_xarray(self) -> xarray.Dataset:
+    def to_xarray(self, euler: str | None = None) -> xarray.Dataset:
         """All variables with labelled dimensions and an index on time: ``ds.sel(t=5.0, method="nearest")``.
 
         Units and conventions are in the attributes.
+
+        euler : a sequence such as "ZYX": add Euler angles in degrees, as in `euler_deg`
         """
+        from . import angles
         from .store import file_format
 
-        return file_format.dataset(self).set_xindex("t")
+        return angles.added(file_format.dataset(self).set_xindex("t"), euler)
 
-    def to_dataframe(self) -> pandas.DataFrame:
-        """One row for each state, with columns such as t, quaternion_w and momentum_x; units are in ``attrs``."""
+    def to_dataframe(self, euler: str | None = None) -> pandas.DataFrame:
+        """One row for each state, with columns such as t, quaternion_w and momentum_x; units are in ``attrs``.
+
+        euler : a sequence such as "ZYX": add columns euler_deg_ZYX_1, _2 and _3, as in `euler_deg`
+        """
         from .formats import table
 
-        return table.frame(self)
+        return table.frame(self, euler)
 
     def export(self, path: str | Path, to: str | None = None, overwrite: bool = False, **options: Any) -> Path:
-        """Write a file for other programs, in the format of its suffix or of the name `to`; see docs/formats.md."""
+        """Write a file for other programs, in the format of its suffix or of the name `to`; see docs/formats.md.
+
+        Tables and MATLAB files take ``euler="ZYX"``, which adds Euler angles in degrees, as in `to_dataframe`.
+        """
         from .formats import formats
 
         return formats.export(self, path, to, overwrite, **options)

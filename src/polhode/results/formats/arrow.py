@@ -14,21 +14,21 @@ from .extras import needed
 from .place import Place
 
 
-def write_parquet(result: Any, place: Place) -> None:
-    """Write a Parquet file."""
+def write_parquet(result: Any, place: Place, *, euler: str | None = None) -> None:
+    """Write a Parquet file; with `euler`, a sequence such as "ZYX", with columns of Euler angles in degrees."""
     parquet = needed("pyarrow.parquet", "arrow")
-    _write(result, lambda schema: parquet.ParquetWriter(str(place.file), schema))
+    _write(result, euler, lambda schema: parquet.ParquetWriter(str(place.file), schema))
 
 
-def write_arrow(result: Any, place: Place) -> None:
-    """Write an Arrow IPC file, which is Feather, version 2."""
+def write_arrow(result: Any, place: Place, *, euler: str | None = None) -> None:
+    """Write an Arrow IPC file, which is Feather, version 2; `euler` as in Parquet files."""
     ipc = needed("pyarrow.ipc", "arrow")
-    _write(result, lambda schema: ipc.new_file(str(place.file), schema))
+    _write(result, euler, lambda schema: ipc.new_file(str(place.file), schema))
 
 
-def _write(result: Any, opened: Callable[[Any], Any]) -> None:
+def _write(result: Any, euler: str | None, opened: Callable[[Any], Any]) -> None:
     pyarrow: Any = needed("pyarrow", "arrow")
-    blocks = table.blocks_of(result)
+    blocks = table.blocks_of(result, euler)
     first = next(blocks)
     types = {name: pyarrow.int64() if name == table.BODY else pyarrow.float64() for name in first}
     fields = [pyarrow.field(name, kind, metadata=table.meaning(name)) for name, kind in types.items()]

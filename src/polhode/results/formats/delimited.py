@@ -9,12 +9,15 @@ from . import table
 from .place import Place
 
 
-def write(result: Any, place: Place, *, comments: bool = False) -> None:
-    """Write a CSV file; with `comments`, lines that begin with # say units and conventions before the header."""
+def write(result: Any, place: Place, *, comments: bool = False, euler: str | None = None) -> None:
+    """Write a CSV file; with `comments`, lines that begin with # say units and conventions before the header.
+
+    euler : a sequence such as "ZYX", for columns of Euler angles in degrees
+    """
     import pandas
 
     with place.file.open("w", encoding="utf-8", newline="") as file:
-        for number, block in enumerate(table.blocks_of(result)):
+        for number, block in enumerate(table.blocks_of(result, euler)):
             if not number and flag("comments", comments):
                 file.writelines(f"# {line}\n" for line in _comments(result, block))
             pandas.DataFrame(block).to_csv(file, index=False, header=not number, lineterminator="\n")

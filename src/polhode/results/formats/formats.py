@@ -72,6 +72,13 @@ def export(result: Any, path: str | Path, to: str | None = None, overwrite: bool
     path = file_path(path, "the new file must be a path")
     if to is None and path.suffix in OWN and not options:
         return Path(result.save(path, overwrite))
+    if to is None and path.suffix in OWN and "euler" in options:
+        raise InputError(
+            f"files of this library, {' and '.join(OWN)}, hold the quaternion only, from which euler_deg computes the "
+            f"angles; for files with angles choose .csv, .parquet, .arrow or .mat, or use to_xarray(euler=...); got "
+            f"{path.name!r}",
+            "euler",
+        )
     chosen = format_of(path, to)
     write = chosen.write
     _check_options(chosen.name, write, options)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError
+from .. import angles
 from ..ensemble import Ensemble
 from ..store.file_format import VARIABLES
 from . import table
@@ -20,11 +21,13 @@ LARGEST = 2**31 - 1
 """Bytes of the largest variable of a MAT file of level 5."""
 
 
-def write(result: Any, place: Place) -> None:
-    """Write a MAT file."""
+def write(result: Any, place: Place, *, euler: str | None = None) -> None:
+    """Write a MAT file; with `euler`, a sequence such as "ZYX", it has euler_deg_ZYX (..., 3), in degrees."""
     from scipy.io import savemat
 
     arrays = _arrays(result)
+    if euler is not None:
+        arrays |= {f"{angles.EULER}{euler}": angles.degrees(arrays["quaternion"], euler)}
     for name, array in arrays.items():
         if array.nbytes > LARGEST:
             raise InputError(f"{name} has more than 2 GB, the limit of MAT files; keep fewer states, or use NetCDF")
@@ -32,6 +35,7 @@ def write(result: Any, place: Place) -> None:
         "moments": "M L^2",
         "inertia": "M L^2",
     }
+    units |= {name: said["units"] for name in arrays if (said := angles.meaning(name))}
     about = {name: value for name, value in table.about(result).items() if name not in ("units", "inertia")}
     contents = arrays | {"units": {name: unit for name, unit in units.items() if name in arrays}, "about": about}
     savemat(place.file, contents, appendmat=False, long_field_names=True, do_compression=True, oned_as="column")

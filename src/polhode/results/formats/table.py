@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import one_body
+from .. import angles, one_body
 from ..ensemble import Ensemble
 from ..store import ensemble_store, file_format
 from ..store.file_format import LABELS, VARIABLES
@@ -30,11 +30,11 @@ ROWS = 1 << 16
 """Rows of a block of an ensemble, about."""
 
 
-def frame(result: Trajectory | Ensemble) -> pandas.DataFrame:
+def frame(result: Trajectory | Ensemble, euler: str | None = None) -> pandas.DataFrame:
     """The whole table as a DataFrame; units, meaning and conventions are in its `attrs`."""
     import pandas
 
-    blocks = list(blocks_of(result))
+    blocks = list(blocks_of(result, euler))
     whole = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
     made = pandas.DataFrame(whole)
     made.attrs = about(result)
@@ -42,19 +42,22 @@ def frame(result: Trajectory | Ensemble) -> pandas.DataFrame:
     return made
 
 
-def blocks_of(result: Trajectory | Ensemble) -> Iterator[dict[str, np.ndarray]]:
-    """Iterate over the table, a bounded number of rows at a time if the states are in a file; at least one block."""
+def blocks_of(result: Trajectory | Ensemble, euler: str | None = None) -> Iterator[dict[str, np.ndarray]]:
+    """Iterate over the table, a bounded number of rows at a time if the states are in a file; at least one block.
+
+    euler : a sequence such as "ZYX", for columns of Euler angles in degrees
+    """
     if isinstance(result, Trajectory):
         parts = iter(result.parts()) if len(result) else iter([result])
-        return (_of_trajectory(part) for part in parts)
-    return _of_ensemble(result)
+        return (_of_trajectory(part, euler) for part in parts)
+    return _of_ensemble(result, euler)
 
 
-def _of_trajectory(sol: Trajectory) -> dict[str, np.ndarray]:
-    return _columns({name: getattr(sol, name) for name in COLUMNS}, sol.states)
+def _of_trajectory(sol: Trajectory, euler: str | None) -> dict[str, np.ndarray]:
+    return _columns({name: getattr(sol, name) for name in COLUMNS}, sol.states, euler)
 
 
-def _of_ensemble(many: Ensemble) -> Iterator[dict[str, np.ndarray]]:
+def _of_ensemble(many: Ensemble, euler: str | None) -> Iterator[dict[str, np.ndarray]]:
     """Blocks of whole bodies. A body that failed has its good states only, and one that was not run has none."""
     arrays = {name: getattr(many, name) for name in known(many)}
     step = max(1, ROWS // max(1, len(many.t)))
@@ -62,7 +65,7 @@ def _of_ensemble(many: Ensemble) -> Iterator[dict[str, np.ndarray]]:
         body, time, t = _rows(many, range(begin, min(begin + step, len(many))))
         values = {name: array[time, body] for name, array in arrays.items()}
         states = {name: array[time, body] for name, array in many.states.items()}
-        yield {BODY: body, **_columns({"t": t, **values}, states)}
+        yield {BODY: body, **_columns({"t": t, **values}, states, euler)}
 
 
 def known(many: Ensemble) -> list[str]:
@@ -79,7 +82,7 @@ def _rows(many: Ensemble, bodies: range) -> tuple[np.ndarray, np.ndarray, np.nda
     return body, time, np.concatenate([np.empty(0), *(t for _, t, _ in found)])
 
 
-def _columns(arrays: dict[str, np.ndarray], states: Any) -> dict[str, np.ndarray]:
+def _columns(arrays: dict[str, np.ndarray], states: Any, euler: str | None) -> dict[str, np.ndarray]:
     """The columns of arrays whose first dimension is the row."""
     found: dict[str, np.ndarray] = {}
     for name, array in arrays.items():
@@ -88,6 +91,7 @@ def _columns(arrays: dict[str, np.ndarray], states: Any) -> dict[str, np.ndarray
             continue
         labels = LABELS[VARIABLES[name][0][1]]
         found |= {f"{name}_{label}": array[:, i] for i, label in enumerate(labels)}
+    found |= angles.columns(arrays["quaternion"], euler)
     for name, values in states.items():
         for index in itertools.product(*map(range, values.shape[1:])):
             found["_".join([STATE + name, *map(str, index)])] = values[(slice(None), *index)]
@@ -99,7 +103,9 @@ def meaning(column: str) -> dict[str, str]:
     name = column if column in VARIABLES else column.rpartition("_")[0]
     if name in VARIABLES:
         return file_format.labelled(name)
-    return {"long_name": "number of the body, from 0" if column == BODY else "state of the field"}
+    return angles.meaning(column) or {
+        "long_name": "number of the body, from 0" if column == BODY else "state of the field"
+    }
 
 
 def about(result: Trajectory | Ensemble) -> dict[str, Any]:

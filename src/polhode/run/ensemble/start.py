@@ -14,7 +14,7 @@ from ...numbers.arrays import components
 from ...numbers.dispatch import kernel
 from ...numbers.primitives import sqrt
 from ...physics.bodies import Bodies, rows
-from ...physics.validate import ROTATION_TOLERANCE, TINY, check_momenta, real_array
+from ...physics.validate import ROTATION_TOLERANCE, TINY, check_momenta, euler_sequence, real_array
 from .memory import HOST, Memory
 
 VECTORS = ("momentum", "omega", "spatial_momentum", "spatial_omega")
@@ -54,10 +54,7 @@ def euler_rotation(name: str, value: Any, degrees: bool) -> Any:
         raise InputError(f"{expected}; got {value!r}", name)
     angles = _rows(f"the angles of {name}", value[1], 3)
     check_finite(f"the angles of {name}", angles)
-    try:
-        return Rotation.from_euler(value[0], angles, degrees=degrees)
-    except (ValueError, TypeError) as fault:
-        raise InputError(f"{expected}; got the sequence {value[0]!r}: {fault}", name) from None
+    return Rotation.from_euler(euler_sequence(f"the sequence of {name}", value[0], name), angles, degrees=degrees)
 
 
 def quaternions(attitudes: Any, memory: Memory = HOST) -> np.ndarray:
