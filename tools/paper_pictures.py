@@ -1,7 +1,7 @@
-"""Pictures for docs/papers.md: ``python -m tools.paper_pictures FOLDER`` shrinks those of `polhode reproduce`.
+"""Pictures for docs/papers.md: ``python -m tools.paper_pictures FOLDER`` shrinks those of ``validation.papers``.
 
-FOLDER holds the results (`polhode reproduce all --out FOLDER`); the pictures go to docs/papers/, named after
-the results.
+FOLDER holds the results (`python -m validation.papers all --out FOLDER`); the pictures go to docs/papers/, named
+after the results.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from pathlib import Path
 
 import PIL.Image
 from tools.documents import ROOT
-
-from polhode import papers
+from validation import papers
 
 PICTURES = ROOT / "docs" / "papers"
 LARGEST, COLOURS = 900, 256

@@ -95,7 +95,7 @@ def slopes() -> tuple[float, float, float]:
 
 
 def displacement(matrix: np.ndarray, exact: np.ndarray) -> float:
-    """The talk's error as interpreted in `polhode.papers.buss_table`: rms displacement of the points of the body."""
+    """The talk's error as interpreted in `papers/buss_table.py`: rms displacement of the points of the body."""
     v = Rotation.from_matrix(exact.T @ matrix).as_rotvec()
     return float(np.sqrt(v @ (INERTIA * v) / INERTIA.max()))
 

@@ -5,13 +5,13 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from validation.papers.buss_table import THRESHOLD, displacement, least_steps
 
 import polhode as ph
 from polhode.analysis import reference
 from polhode.analysis.checks import EXACT, Setting, distance, generic
 from polhode.kernels.so3 import add, along, apply, cross, dexpinv, exp, matrix, mul, rotate, scale, sub, unit, unrotate
 from polhode.numbers.multiprecision import number
-from polhode.papers.buss_table import THRESHOLD, displacement, least_steps
 from polhode.physics.torque_rates import rates_kernel
 from polhode.run.integrator import torque_kernel
 from polhode.symbolic.expression import symbol

@@ -9,11 +9,11 @@ from fractions import Fraction
 
 import mpmath
 import pytest
+from validation.papers import buss_series, vilmart_equations
+from validation.papers import krysl_section2 as vector
 
 from polhode.analysis.checks import DIGITS
 from polhode.numbers.multiprecision import number
-from polhode.papers import buss_series, vilmart_equations
-from polhode.papers import krysl_section2 as vector
 
 VISIBLE, ROUND_OFF, DIFFERENCES = 1e-3, mpmath.mpf(10) ** -45, mpmath.mpf(10) ** -24
 

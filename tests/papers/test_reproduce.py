@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import ast
 import json
+import subprocess
+import sys
 import types
 from pathlib import Path
 
 import pytest
+from tools.documents import ROOT
 from typer.testing import CliRunner
+from validation import papers
+from validation.papers import krysl2006, report
+from validation.papers.__main__ import app
+from validation.papers.results import FAILS, HOLDS, IN_PART, OPEN, Verdict
 
 import polhode as ph
-from polhode import papers
-from polhode.cli import app
-from polhode.papers import krysl2006, report
-from polhode.papers.results import FAILS, HOLDS, IN_PART, OPEN, Verdict
 
 H, P, F, U = HOLDS, IN_PART, FAILS, OPEN
 EXPECTED = {
@@ -59,7 +62,7 @@ QUICK = ("vilmart-fig1", "vilmart-fig2", "hairer-vilmart-driver", "simo-wong-top
 
 
 def run(*words: str) -> tuple[int, str]:
-    done = CliRunner().invoke(app, ["reproduce", *words])
+    done = CliRunner().invoke(app, list(words))
     return done.exit_code, done.output
 
 
@@ -72,6 +75,16 @@ def test_all_ids_are_there() -> None:
     code, output = run()
     assert code == 0
     assert all(id in output for id in EXPECTED)
+    assert [row["id"] for row in json.loads(run("--json")[1])] == list(EXPECTED)
+
+
+def test_the_command() -> None:
+    """As it is typed, in the source tree."""
+    done = subprocess.run(
+        [sys.executable, "-m", "validation.papers", "--help"],
+        cwd=ROOT, capture_output=True, text=True, check=True, timeout=100,
+    )  # fmt: skip
+    assert "Usage: python -m validation.papers [OPTIONS] [" in done.stdout
 
 
 def test_some_results(tmp_path: Path) -> None:
@@ -141,6 +154,9 @@ def test_bad_input(tmp_path: Path) -> None:
     code, output = run("vilmart-fig1", "--out", str(file))
     assert code == 2
     assert "must be a folder" in output
+    code, output = run("vilmart-fig1", "--out", str(file / "folder"))
+    assert code == 2
+    assert "file/folder cannot be written: Not a directory" in output
     with pytest.raises(ValueError, match="a verdict is one of"):
         Verdict("", "", "", "perhaps")
     with pytest.raises(ph.InputError, match="there is no result"):

@@ -372,7 +372,6 @@ def test_no_column_is_lost_on_a_narrow_screen(columns):
         ("exact", "t_handle", "--plot"),
         ("bench", "--methods", METHOD.name, "--out"),
         ("compare", "fast_top", "--methods", METHOD.name, "--out"),
-        ("reproduce", "vilmart-table1", "--out"),
     ],
     ids=lambda args: " ".join((args[0], args[-1])),
 )
@@ -380,10 +379,17 @@ def test_what_cannot_be_written_is_said_before_the_work(args):
     Path("file").write_text("no folder\n")
     name = {"--plot": "a.png", "--view": "a.html"}.get(args[-1], "a.json")
     Path(name).mkdir()
-    if args[0] in ("compare", "reproduce"):
+    if args[0] == "compare":
         assert "file/folder cannot be written: Not a directory" in refused(*args, "file/folder")
     else:
         assert f"{name} cannot be written: Is a directory" in refused(*args, name, "--overwrite")
+
+
+def test_the_papers_are_recomputed_elsewhere():
+    """The old command says by which one, and is not listed."""
+    said = refused("reproduce", "vilmart-table1", "--out", "new")
+    assert "`python -m validation.papers vilmart-table1 --out new`" in said
+    assert "reproduce" not in good("--help")
 
 
 def test_examples_can_be_pasted_into_a_shell():

@@ -128,7 +128,7 @@ def test_run_as_json():
     assert len(many["end"]["quaternion"][1]) > 30
 
 
-@pytest.mark.parametrize("command", [("cache",), ("body", "box", "1", "2", "3"), ("methods", "imidm"), ("reproduce",)])
+@pytest.mark.parametrize("command", [("cache",), ("body", "box", "1", "2", "3"), ("methods", "imidm")])
 def test_other_results_as_json(command):
     assert json.loads(good(*command, "--json"))
 

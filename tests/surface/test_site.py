@@ -6,8 +6,7 @@ import sys
 import pytest
 from tools import paper_pictures, race_pictures, site_checks, tutorial
 from tools.documents import ROOT, made_by
-
-from polhode import papers
+from validation import papers
 
 REMOTE = (
     '<script src="https://x.org/a.js"></script>',

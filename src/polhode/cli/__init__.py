@@ -33,8 +33,8 @@ from .console import INTERRUPTED, app
 __all__ = ["FILES", "app", "main"]
 
 ORDER = (
-    "run", "compare", "exact", "sweep", "methods", "problems", "body", "init", "view", "export", "bench", "reproduce",
-    "cache", "doctor",
+    "run", "compare", "exact", "sweep", "methods", "problems", "body", "init", "view", "export", "bench", "cache",
+    "doctor",
 )  # fmt: skip
 """Order of the commands in the help text; others follow."""
 

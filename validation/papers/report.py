@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import _version
-from ..methods import citations as bibliography
+from polhode import _version
+from polhode.methods import citations as bibliography
+
 from .results import FAILS, HOLDS, IN_PART, OPEN, Outcome, Result, Table
 
 COLOURS = {HOLDS: "#1b7837", IN_PART: "#b35806", FAILS: "#b2182b", OPEN: "#666666"}
@@ -34,7 +35,7 @@ nav li { break-inside: avoid; } nav li, h2, h3, td { overflow-wrap: anywhere; }
 
 def write(folder: Path, result: Result, outcome: Outcome) -> list[Path]:
     """Write pictures as PNG and SVG, tables as CSV and verdicts as JSON, in a folder named by the result's id."""
-    from .. import plots
+    from polhode import plots
 
     folder = folder / result.id
     folder.mkdir(parents=True, exist_ok=True)

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis.convergence import Row, by_method, convergence, measured_order
-from ..methods import methods
-from ..physics import library
-from ..physics.problem import Problem
-from ..plots.panels import side_by_side
+from polhode.analysis.convergence import Row, by_method, convergence, measured_order
+from polhode.methods import methods
+from polhode.physics import library
+from polhode.physics.problem import Problem
+from polhode.plots.panels import side_by_side
+
 from .results import Table, Watch
 
 

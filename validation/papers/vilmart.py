@@ -9,13 +9,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from ..analysis.checks import VISIBLE, changes, measured_order, poisson_defect, symplectic_defect
-from ..methods import Method, methods
-from ..methods.tables.dmv_series import SERIES
-from ..plots import TrajectoryPlots
-from ..run.exact import exact
-from ..run.poinsot import period
-from ..run.solve import solve
+from polhode.analysis.checks import VISIBLE, changes, measured_order, poisson_defect, symplectic_defect
+from polhode.methods import Method, methods
+from polhode.methods.tables.dmv_series import SERIES
+from polhode.plots import TrajectoryPlots
+from polhode.run.exact import exact
+from polhode.run.poinsot import period
+from polhode.run.solve import solve
+
 from .curves import named
 from .results import Outcome, Table, Verdict, Watch, passed, result
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import mpmath
 
-from ..analysis.checks import DIGITS
-from ..kernels import so3
-from ..lie.magnus import VECTORS, exponent
-from ..numbers.multiprecision import number
+from polhode.analysis.checks import DIGITS
+from polhode.kernels import so3
+from polhode.lie.magnus import VECTORS, exponent
+from polhode.numbers.multiprecision import number
+
 from .results import OURS, Outcome, Verdict, Watch, misprint, not_zero, passed, result, zero
 
 RATES = tuple(

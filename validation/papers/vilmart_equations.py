@@ -14,16 +14,17 @@ from typing import Any
 import mpmath
 import numpy as np
 
-from ..analysis.checks import DIGITS, asymmetry, generic
-from ..analysis.reference import flow
-from ..kernels import so3
-from ..methods import methods
-from ..numbers.multiprecision import number
-from ..physics.body import Body
-from ..physics.problem import Problem
-from ..plots.panels import stacked
-from ..run.integrator import torque_kernel
-from ..run.solve import solve
+from polhode.analysis.checks import DIGITS, asymmetry, generic
+from polhode.analysis.reference import flow
+from polhode.kernels import so3
+from polhode.methods import methods
+from polhode.numbers.multiprecision import number
+from polhode.physics.body import Body
+from polhode.physics.problem import Problem
+from polhode.plots.panels import stacked
+from polhode.run.integrator import torque_kernel
+from polhode.run.solve import solve
+
 from .curves import over_time
 from .results import EXACT, FAILS, HOLDS, IN_PART, Outcome, Verdict, Watch, misprint, not_zero, passed, result, zero
 

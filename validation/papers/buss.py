@@ -6,9 +6,10 @@ import itertools
 import math
 from typing import Any
 
-from ..analysis import bench
-from ..methods import methods
-from ..plots.panels import bars
+from polhode.analysis import bench
+from polhode.methods import methods
+from polhode.plots.panels import bars
+
 from .buss_table import DEGREES, MOST, ROWS, THRESHOLD, displacement, least_steps
 from .curves import listed, named
 from .results import FAILS, HOLDS, IN_PART, Outcome, Table, Verdict, Watch, passed, result

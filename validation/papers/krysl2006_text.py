@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis.checks import asymmetry, changes, measured_order, symplectic_defect
-from ..analysis.identities import apart, unconjugated, undone
-from ..methods import methods
-from ..run.solve import solve
+from polhode.analysis.checks import asymmetry, changes, measured_order, symplectic_defect
+from polhode.analysis.identities import apart, unconjugated, undone
+from polhode.methods import methods
+from polhode.run.solve import solve
+
 from .curves import named
 from .results import EXACT, Outcome, Verdict, Watch, not_zero, passed, result, zero
 

@@ -7,7 +7,7 @@ import difflib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..errors import InputError
+from polhode.errors import InputError
 
 Watch = Callable[[str], None]
 """Progress callback with the name of the next piece of work."""
@@ -84,7 +84,8 @@ def get(id: str) -> Result:
     if id in RESULTS:
         return RESULTS[id]
     near = difflib.get_close_matches(id, RESULTS, n=3, cutoff=0.4) or list(RESULTS)
-    raise InputError(f"there is no result {id!r}; the nearest are {', '.join(near)} (`polhode reproduce` lists all)")
+    nearest = ", ".join(near)
+    raise InputError(f"there is no result {id!r}; the nearest are {nearest} (`python -m validation.papers` lists all)")
 
 
 OURS = "our own check"

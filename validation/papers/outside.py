@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ..physics.body import Body
-from ..physics.library import gravity
-from ..physics.problem import Problem
-from ..plots.panels import side_by_side, stacked
-from ..run.exact import exact
-from ..run.solve import solve
+from polhode.physics.body import Body
+from polhode.physics.library import gravity
+from polhode.physics.problem import Problem
+from polhode.plots.panels import side_by_side, stacked
+from polhode.run.exact import exact
+from polhode.run.solve import solve
+
 from .curves import listed, over_time
 from .results import FAILS, IN_PART, OURS, Outcome, Table, Verdict, Watch, passed, result
 

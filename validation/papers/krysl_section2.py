@@ -12,15 +12,16 @@ from typing import Any
 
 import mpmath
 
-from ..analysis.checks import DIGITS, generic
-from ..analysis.identities import apart
-from ..analysis.reference import flow
-from ..kernels import so3
-from ..methods import methods as rotations
-from ..numbers.multiprecision import number
-from ..run.integrator import torque_kernel
-from ..vector import methods
-from ..vector.tuples import Space
+from polhode.analysis.checks import DIGITS, generic
+from polhode.analysis.identities import apart
+from polhode.analysis.reference import flow
+from polhode.kernels import so3
+from polhode.methods import methods as rotations
+from polhode.numbers.multiprecision import number
+from polhode.run.integrator import torque_kernel
+from polhode.vector import methods
+from polhode.vector.tuples import Space
+
 from .curves import listed
 from .results import Outcome, Verdict, Watch, misprint, not_zero, passed, result, zero
 

@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from ..analysis.checks import changes, measured_order
-from ..analysis.identities import apart
-from ..methods import methods
-from ..numbers import floats
-from ..physics.body import Body
-from ..physics.library import gravity
-from ..physics.problem import Problem
-from ..run.exact import exact
-from ..run.solve import solve
+from polhode.analysis.checks import changes, measured_order
+from polhode.analysis.identities import apart
+from polhode.methods import methods
+from polhode.numbers import floats
+from polhode.physics.body import Body
+from polhode.physics.library import gravity
+from polhode.physics.problem import Problem
+from polhode.run.exact import exact
+from polhode.run.solve import solve
+
 from .curves import listed
 from .results import Outcome, Verdict, Watch, passed, result, zero
 

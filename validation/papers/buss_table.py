@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from ..methods import methods
-from ..physics.library import prism
-from ..run.integrator import Engine, engine
+from polhode.methods import methods
+from polhode.physics.library import prism
+from polhode.run.integrator import Engine, engine
 
 THRESHOLD = 1.288e-3
 """The displacement that fits the printed rows best; the 1e-6 of the talk is unexplained."""

@@ -6,13 +6,14 @@ import typing
 
 import numpy as np
 
-from ..errors import StepError
-from ..numbers import floats
-from ..physics.problem import Problem
-from ..plots.panels import stacked
-from ..results.trajectory import Trajectory
-from ..run.exact import exact
-from ..run.solve import solve
+from polhode.errors import StepError
+from polhode.numbers import floats
+from polhode.physics.problem import Problem
+from polhode.plots.panels import stacked
+from polhode.results.trajectory import Trajectory
+from polhode.run.exact import exact
+from polhode.run.solve import solve
+
 from .curves import Errors, listed, named, over_time
 from .results import FAILS, HOLDS, IN_PART, Outcome, Table, Verdict, Watch, passed, result
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import mpmath
 
-from ..analysis.checks import DIGITS, LARGE_STEP, Setting, changes, measured_order, symplectic_defect
-from ..analysis.identities import apart, undone
-from ..methods import methods
+from polhode.analysis.checks import DIGITS, LARGE_STEP, Setting, changes, measured_order, symplectic_defect
+from polhode.analysis.identities import apart, undone
+from polhode.methods import methods
+
 from .curves import Errors, listed, named
 from .results import EXACT, FAILS, HOLDS, IN_PART, Outcome, Verdict, Watch, passed, result, zero
 

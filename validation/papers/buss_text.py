@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis.checks import changes, measured_order, symplectic_defect
-from ..analysis.hyperboloid import weights
-from ..methods import methods
-from ..physics.body import Body
-from ..physics.problem import Problem
-from ..plots.panels import stacked
-from ..run.solve import solve
+from polhode.analysis.checks import changes, measured_order, symplectic_defect
+from polhode.analysis.hyperboloid import weights
+from polhode.methods import methods
+from polhode.physics.body import Body
+from polhode.physics.problem import Problem
+from polhode.plots.panels import stacked
+from polhode.run.solve import solve
+
 from .buss_table import ROWS
 from .curves import listed, named, over_time
 from .results import FAILS, HOLDS, IN_PART, Outcome, Verdict, Watch, not_zero, passed, result, zero

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis.checks import poisson_defect
-from ..analysis.reference import solution
-from ..methods import methods
-from ..plots.panels import side_by_side, stacked
-from ..run.cost import cost
-from ..run.exact import exact
-from ..run.solve import solve
+from polhode.analysis.checks import poisson_defect
+from polhode.analysis.reference import solution
+from polhode.methods import methods
+from polhode.plots.panels import side_by_side, stacked
+from polhode.run.cost import cost
+from polhode.run.exact import exact
+from polhode.run.solve import solve
+
 from .curves import listed, named, over_time
 from .results import EXACT, FAILS, HOLDS, IN_PART, OURS, Outcome, Table, Verdict, Watch, passed, result, unchecked
 
