@@ -6,7 +6,7 @@ import types
 import pytest
 
 import polhode as ph
-from polhode.compile import program
+from polhode.compile import notice, program
 from polhode.results import progress
 
 
@@ -52,6 +52,7 @@ def test_bad_input(given, said):
 def test_a_notebook_is_told_what_it_waits_for(monkeypatch, capsys):
     """A run of a new formula says that it compiles; in a notebook stderr is no terminal and is read all the same."""
     monkeypatch.setattr(program, "private_folder", lambda name: None)  # nothing is found on disk
+    monkeypatch.setattr(notice, "PATIENCE", 0.0)
     monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
     assert progress.Progress(None, "", 1).visible
 
@@ -60,4 +61,4 @@ def test_a_notebook_is_told_what_it_waits_for(monkeypatch, capsys):
         return -size * omega[0], -0.25 * size * omega[1], -0.125 * size * omega[2] * omega[2]
 
     ph.solve(ph.Problem(ph.Body([1.0, 2.0, 2.5]), unheard(0.1), omega=[1.0, 0.2, 0.1]), step_tol=1e-3, t_end=0.1)
-    assert "compiling enright_verner76" in capsys.readouterr().err
+    assert "compiling enright_verner76 for this field (once in this process) ... " in capsys.readouterr().err

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
 import typer
 
+from ..compile import notice
 from ..compile.clock import Stopwatch
 from ..errors import InputError, StepError
 from ..methods import EXAMPLE as EXAMPLE
@@ -236,7 +237,8 @@ def watched(title: str) -> Iterator[Callable[[str, int, int], None]]:
         *columns, TimeRemainingColumn(), TextColumn("{task.description}"), console=console(stderr=True)
     ) as bar:
         task = bar.add_task("", total=None)
-        yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total)
+        with notice.shown(False):  # the bar says what the command does
+            yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total)
 
 
 def numbers(option: str, text: str) -> list[float]:

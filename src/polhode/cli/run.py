@@ -274,8 +274,6 @@ def _with_steps(
     if every is None:
         every = 1 if between or out is not None else max(1, count // STATES_WITHOUT_FILE)
     every = whole_number("every", every)
-    if digits is None:
-        compiled_now(what, how)
     try:
         return solve(
             what, how, dt=dt, t_end=t_end, steps=steps, every=every, out=out, overwrite=overwrite, resume=resume,
@@ -303,15 +301,6 @@ def new_table(path: Path | None, overwrite: bool) -> Path | None:
     if path is not None and path.suffix != ".csv":
         raise InputError(f"a table must be a file that ends in .csv; got {path.name!r}")
     return None if path is None else ready(path, overwrite)
-
-
-def compiled_now(problem: Problem, method: Method) -> None:
-    """Compile now and report it, so that it does not count as computing time."""
-    from ..analysis import convergence
-
-    if convergence.is_cold(problem, method):
-        typer.echo(f"compiling {method.name} (once; cached for later runs)", err=True)
-    convergence.warm_up(problem, method)
 
 
 def _interrupted(partial: Trajectory | None, out: Path | None) -> str:

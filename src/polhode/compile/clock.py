@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from .notice import FORGOTTEN, announced
+
 _OF_THREAD = threading.local()
 
 
@@ -55,5 +57,5 @@ def jitted(cuda: Any, function: Callable[..., Any]) -> Any:
     """Return a function as a kernel of numba-cuda, whose compilation is counted."""
     made = cuda.jit(function)
     if hasattr(made, "compile"):  # numba's simulator has nothing to compile
-        made.compile = counted(made.compile)
+        made.compile = counted(announced(made.compile, FORGOTTEN))
     return made

@@ -27,6 +27,7 @@ from .clock import counted
 from .disk_cache import DiskCache, private_folder
 from .fingerprint import COMPILER, fingerprint
 from .front_end import quickly
+from .notice import FORGOTTEN, KEPT, announced
 from .simd import dual
 from .stack import aligned
 
@@ -103,6 +104,8 @@ def _made(function: Callable[..., Any], key: str) -> Program:
     run = numba_target.jitted(function)
     run.compile = counted(aligned(quickly(run.compile)))  # which numba calls for every new signature
     folder = private_folder(environment()[:16])
+    builder = run._compiler  # to which `run.compile` turns if it finds nothing on disk
+    builder.compile = announced(builder.compile, FORGOTTEN if folder is None else KEPT)
     if folder is None:
         return Program(key, run, False)
     run._cache = DiskCache(folder, key)

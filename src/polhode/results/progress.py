@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
+from ..compile.clock import Stopwatch
+from ..compile.notice import has_reader
 from ..physics.validate import check_call, flag
 
 PATIENCE = 2.0
-"""Seconds before a progress bar appears."""
-
-
-def _has_reader() -> bool:
-    """Whether somebody reads stderr: on a terminal, or in a notebook."""
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+"""Seconds before a progress bar appears, without those of compiling."""
 
 
 class Progress:
@@ -27,8 +23,8 @@ class Progress:
     def __init__(self, wish: bool | Callable[[float], Any] | None, label: str, total: int) -> None:
         self.check(wish)
         self.call = wish if callable(wish) else None
-        self.visible = (_has_reader() if wish is None else bool(wish)) and not self.call
-        self.label, self.total, self.start = label, max(total, 1), time.monotonic()
+        self.visible = (has_reader() if wish is None else bool(wish)) and not self.call
+        self.label, self.total, self.watch = label, max(total, 1), Stopwatch()
         self.bar: Any = None
         self.task: Any = None
 
@@ -41,7 +37,7 @@ class Progress:
             flag("progress (if it is no function)", wish)
 
     def note(self, text: str) -> None:
-        """Print a message, for example that code is being compiled."""
+        """Print a message."""
         if self.visible:
             print(text, file=sys.stderr, flush=True)
 
@@ -51,7 +47,7 @@ class Progress:
             self.call(done / self.total)
         if not self.visible:
             return
-        if self.bar is None and time.monotonic() - self.start > PATIENCE:
+        if self.bar is None and self.watch.seconds > PATIENCE:
             self._open()
         if self.bar is not None:
             self.bar.update(self.task, completed=done)
@@ -96,10 +92,6 @@ class Runs:
         self.runs += part < self.last
         self.last = part
         self.progress.update(round(1000 * (1 - 1 / (1 + (self.runs + part) / 8))))
-
-    def note(self, text: str) -> None:
-        """Show a message."""
-        self.progress.note(text)
 
     def __enter__(self) -> Runs:
         """Return itself."""

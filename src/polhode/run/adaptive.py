@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ..compile import notice
 from ..errors import StepError
 from ..kernels import loops
 from ..kernels.loops import COLUMNS, interpolating, one_step
@@ -36,13 +37,10 @@ def larger(size: int, most: int = ROWS) -> int:
 
 
 class Watcher(Protocol):
-    """Somebody who watches the runs of a context."""
+    """Receives the progress of the runs in this context."""
 
     def tell(self, part: float) -> None:
         """Take the completed fraction of a run."""
-
-    def note(self, text: str) -> None:
-        """Take a message, for example that code is being compiled."""
 
 
 _watcher: contextvars.ContextVar[Watcher | None] = contextvars.ContextVar("watcher", default=None)
@@ -321,11 +319,11 @@ class Run:
         """Return the whole path, in memory; an exception carries the states so far as its attribute `path`."""
         if self.repeats is not None:
             return self._repeated(self.repeats)
-        watcher, parts = _watcher.get(), list[Path]()
-        if watcher is not None and not self.controlled_step.is_warm:
-            watcher.note(f"compiling {self.controlled_step.name} (once; kept for later runs)")
-        label = self.controlled_step.label(self.order)
-        with leaving(lambda: unjoined(parts or [self.start()]), label):
+        parts, label = list[Path](), self.controlled_step.label(self.order)
+        with (
+            notice.about(notice.named(self.controlled_step.name, self.problem)),
+            leaving(lambda: unjoined(parts or [self.start()]), label),
+        ):
             states = 0
             for piece in self.pieces():
                 parts.append(piece)

@@ -69,11 +69,6 @@ class SampledStep(AdaptiveStep):
             "sampled adaptive loop", *loop.sampled_structure,
         )  # fmt: skip
 
-    @property
-    def is_warm(self) -> bool:
-        """True: no message is shown while it is compiled."""
-        return True
-
 
 def _kind(loop: Loop, sample: InPython) -> SampledStep:
     control, order = loop.control, int(verner87.order)

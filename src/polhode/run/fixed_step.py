@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
+from ..compile import notice
 from ..compile.clock import Stopwatch
 from ..errors import InputError, StepError
 from ..kernels.loops import COLUMNS
@@ -92,8 +93,6 @@ def solved(
     if isinstance(kept, Memory):
         steps = state.count if state.end == math.inf else _about(state.end - state.problem.t0, state.dt)
         integrity.check_memory(steps // state.every + 2, _bytes_of_row(state))
-    if not state.run.warm:
-        bar.note(f"compiling {state.method.name} (once; kept for later runs)")
     watch = Stopwatch()
 
     def result(status: str) -> Result:
@@ -103,7 +102,8 @@ def solved(
 
     try:
         try:
-            integrate_in_chunks(state, kept, bar)
+            with contextlib.nullcontext() if state.run.warm else _compiling(state, bar):
+                integrate_in_chunks(state, kept, bar)
         except DiskError:
             raise
         except BaseException as stop:
@@ -125,6 +125,11 @@ def solved(
     t, dt = state.units.times((state.t, state.dt), back=True)
     head = f"{state.method.name} failed in step {state.done + 1} (from t = {t:g} with {state.step} = {dt:g})"
     raise StepError(f"{head}: {why}", cast(Any, whole), f"the {states} in .partial")
+
+
+def _compiling(state: RunState[Any], bar: Progress) -> notice.about:
+    """Say what is compiled, if somebody watches the run."""
+    return notice.about(notice.named(state.method.name, state.problem), bar.visible)
 
 
 def _bytes_of_row(state: RunState[Any]) -> int:

@@ -51,11 +51,6 @@ class PreciseStep(AdaptiveStep):
 
         return in_digits
 
-    @property
-    def is_warm(self) -> bool:
-        """Nothing is compiled."""
-        return True
-
     @functools.cached_property
     def interpolate(self) -> Callable[..., bool]:
         """The dense output."""

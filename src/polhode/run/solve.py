@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ..compile import notice
 from ..errors import InputError, StepError
 from ..methods import EXAMPLE, Method, methods
 from ..methods.adaptive.verner87 import verner87
@@ -127,7 +129,8 @@ def solve(
         and control is None and period is None and statistics is None and type(events) is tuple and not events
         and (progress is None or progress is False)
     ):  # fmt: skip
-        quick = quickly(problem, tol, step_tol, t_end)
+        with notice.shown(False) if progress is False else contextlib.nullcontext():
+            quick = quickly(problem, tol, step_tol, t_end)
         if quick is not None:
             return quick
     Progress.check(progress)

@@ -119,12 +119,6 @@ def in_plain_python(interpolate: Callable[..., bool]) -> Callable[..., bool]:
     return fails_instead
 
 
-def _is_warm(make: Callable[[], Any], *shortcut: Hashable) -> bool:
-    from ..compile.lazily import program
-
-    return program(make, *shortcut).is_warm
-
-
 FEW_ROWS, ROWS = 256, 4096
 """States in the first and in the largest buffer of the compiled loop."""
 
@@ -168,11 +162,6 @@ class AdaptiveStep:
     def adaptive_loop(self) -> Any:
         """The compiled loop over steps."""
         return compiled(lambda: adaptive_stepping(self.make(), self.space), "adaptive loop", self.name, *self.structure)
-
-    @property
-    def is_warm(self) -> bool:
-        """Whether the loop can run without being compiled."""
-        return _is_warm(lambda: adaptive_stepping(self.make()), "adaptive loop", self.name, *self.structure)
 
     @functools.cached_property
     def interpolate(self) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..compile import notice
 from ..compile.clock import Stopwatch
 from ..errors import InputError, StepError, ToleranceWarning
 from ..kernels.so3 import norm
@@ -477,7 +478,8 @@ def running(problem: Problem, wish: Wish, progress: bool | Callable[[float], Any
     """Report the progress of the runs within, if somebody can see it; an exception carries the states as `partial`."""
     try:
         runs = Runs(progress, f"to {wish.tol:g}")
-        with guarded(wish.digits), runs, adaptive.watched(runs) if runs.has_reader else contextlib.nullcontext():
+        watched = adaptive.watched(runs) if runs.has_reader else contextlib.nullcontext()
+        with guarded(wish.digits), runs, notice.shown(runs.progress.visible), watched:
             yield
     except BaseException as stop:
         if hasattr(stop, "path"):

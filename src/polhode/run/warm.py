@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ..compile import notice
 from ..compile.clock import Stopwatch
 from ..errors import InputError
 from ..methods import Method
@@ -53,18 +54,18 @@ def warm(
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
     watch, end = Stopwatch(), _short_end(problem)
-    if flag("many", many):
-        given = {"dt": dt, "steps": 1} if dt is not None else {"tol": tol, "step_tol": step_tol, "t_end": end}
-        ensemble(problem, method=method, momentum=[problem.momentum], device=device, progress=False, **given)
-        return watch.compile_seconds
-    if word("device", device, "cpu", "cuda") != "cpu":
-        raise InputError("a GPU runs many bodies; also give many=True, or remove the argument device")
     given = {"dt": dt, "steps": 1} if dt is not None else {"tol": tol, "step_tol": step_tol, "t_end": end}
-    sol = solve(problem, method, progress=False, **given)
-    if sol.dense is not None:
-        sol.at(sol.t[-1:] / 2 + sol.t[:1] / 2)
-    if method is None and problem.field is not None and not problem.field.states:
-        _warm_kinds(problem, end, read_wish(None, tol, step_tol))
+    with notice.shown(notice.has_reader()):  # the runs within are silent
+        if flag("many", many):
+            ensemble(problem, method=method, momentum=[problem.momentum], device=device, progress=False, **given)
+            return watch.compile_seconds
+        if word("device", device, "cpu", "cuda") != "cpu":
+            raise InputError("a GPU runs many bodies; also give many=True, or leave out the argument device")
+        sol = solve(problem, method, progress=False, **given)
+        if sol.dense is not None:
+            sol.at(sol.t[-1:] / 2 + sol.t[:1] / 2)
+        if method is None and problem.field is not None and not problem.field.states:
+            _warm_kinds(problem, end, read_wish(None, tol, step_tol))
     return watch.compile_seconds
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import warnings
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...compile import threads
+from ...compile import notice, threads
 from ...errors import InputError, ResultWarning
 from ...methods import Method, methods
 from ...methods.adaptive.verner87 import verner87
@@ -255,9 +256,8 @@ def _run(task: Task, out: Any, overwrite: bool, resume: bool, scheduler: Any, un
 def _in_memory(task: Task, progress: Any) -> Ensemble:
     """Run a task in memory, and report its progress if somebody can see it."""
     with Runs(progress, f"{task.batch.number} bodies", one=task.tol is None or task.alone) as runs:
-        if not runs.has_reader:
-            return task.run()
-        with threads.watched(runs.tell):
+        watched = threads.watched(runs.tell) if runs.has_reader else contextlib.nullcontext()
+        with notice.about(notice.named(task.method.name, task.model), runs.progress.visible), watched:
             return task.run()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import contextvars
 import dataclasses
 import threading
 import time
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ... import _version
+from ...compile import notice
 from ...compile.clock import Stopwatch
 from ...errors import InputError, ResultWarning, StepError
 from ...methods import Method, methods
@@ -150,7 +152,7 @@ def on_cores(plan: Plan, todo: list[int]) -> Generator[Done, None, None]:
     threads = 1 if plan.device != "cpu" else min(cores(), len(todo))
     stop = threading.Event()
     with concurrent.futures.ThreadPoolExecutor(threads) as pool:
-        waiting = [pool.submit(run_shard, plan, number, stop) for number in todo]
+        waiting = [pool.submit(contextvars.copy_context().run, run_shard, plan, number, stop) for number in todo]
         try:
             for done in concurrent.futures.as_completed(waiting):
                 yield done.result()
@@ -229,13 +231,14 @@ def _work(plan: Plan, path: Path, workers: Any, progress: Any, tell: Callable[[D
         return
     began, compiling = time.perf_counter(), 0.0
     bar = Progress(progress, f"{root.attrs['bodies']} bodies", total)
-    coming = workers(plan, todo)
+    coming, method = workers(plan, todo), getattr(plan.method, "name", str(plan.method))
     try:
-        for n, done in enumerate(coming if todo else (), total - len(todo) + 1):
-            bar.update(n)
-            compiling = max(compiling, done.compile_seconds)  # the first shards share one compilation
-            if tell is not None:
-                tell(done)
+        with notice.about(notice.named(method, plan), bar.visible):
+            for n, done in enumerate(coming if todo else (), total - len(todo) + 1):
+                bar.update(n)
+                compiling = max(compiling, done.compile_seconds)  # the first shards share one compilation
+                if tell is not None:
+                    tell(done)
     finally:
         coming.close()  # also after an exception: stops all writers
         bar.close()
