@@ -226,7 +226,7 @@ FAULTS = [
     (OMEGA, f'{OMEGA}\neuler = [1, 0, 0]\nsequence = "XXZ"', 11, "start.sequence", "neighbours different; got 'XXZ'"),
     (OMEGA, f"{OMEGA}\ndegrees = true", 10, "start.degrees", "only for euler or rotation_vector"),
     (METHOD_LINE, f'method = "{METHOD.name}x"', 12, "run.method", f"nearest: .*{METHOD.name}"),
-    (METHOD_LINE, f'method = "{FREE.name}"', 12, "run.method", "methods that take it"),
+    (METHOD_LINE, f'method = "{FREE.name}"', 12, "run.method", "integrates free bodies only"),
     (METHOD_LINE, f"{METHOD_LINE}\ntol = 1e-6", 12, "run.method", "cannot be combined with tol, .*remove method"),
     (METHOD_LINE, "# nothing", 11, "run", "method is missing: give method and dt, or tol"),
     ("dt = 0.01", "dt = 0.01\nstops = [0.5]", 14, "run.stops", "for adaptive steps; give tol or remove"),

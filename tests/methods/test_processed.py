@@ -175,5 +175,5 @@ def test_flows_that_cannot_be_undone_are_refused():
         ph.processed4(crooked)
     with pytest.raises(ph.InputError, match=r"yoshida4\(\) composes a symmetric method"):
         ph.yoshida4(ph.processed4(DRIFT))
-    with pytest.raises(ph.InputError, match=r"processed6\(\) needs a free flow as its drift"):
+    with pytest.raises(ph.InputError, match=r"processed6\(\) needs a method for free bodies as its drift"):
         ph.processed6("imidm")

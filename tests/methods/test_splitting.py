@@ -122,13 +122,13 @@ def test_dmv_solves_the_equation_of_moser_and_veselov():
 def test_strang_over_any_free_flow_and_nothing_else(flow_name):
     assert ph.methods[f"strang({flow_name})"].order == 2
     with pytest.raises(
-        ph.InputError, match=r"strang\(\) needs a free flow as its drift, and imidm integrates torques itself"
+        ph.InputError, match=r"; imidm integrates torques itself: write imidm, or yoshida4\(imidm\) for order 4"
     ):
         ph.methods["strang(imidm)"]
 
 
 def test_a_free_flow_refuses_a_potential_and_names_others():
-    with pytest.raises(ph.InputError, match="dmv10 takes at most a field of kind 'free'"):
+    with pytest.raises(ph.InputError, match=r"dmv10 integrates free bodies only, and .*; write strang\(dmv10\)"):
         ph.solve(ph.problems.heavy_top(), "dmv10", dt=0.1, steps=1)
 
 

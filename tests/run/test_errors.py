@@ -14,6 +14,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import polhode as ph
+from polhode.methods import ranking
 from polhode.physics.validate import excess
 
 pytestmark = [pytest.mark.xdist_group("errors"), pytest.mark.usefixtures("in_a_folder")]
@@ -25,17 +26,17 @@ BODY = ph.Body([1.0, 2.0, 2.5])
 FREE = ph.Problem(BODY, omega=[1.0, 0.1, 0.2])
 OUT = "run.zarr"
 SIDEWAYS = Rotation.from_rotvec([0, math.pi / 2, 0])
-FIRST_EIGHT = ", ".join(m.name for m in ph.methods.taking("velocity")[:8])
+FIRST_EIGHT = ranking.listed(ranking.fitting("velocity"))
 
 
-VALUES_ONLY = ", ".join([m.name for m in ph.methods.taking("attitude") if m.asks.values_only][:8])
+VALUES_ONLY = ranking.listed(ranking.fitting("attitude", lambda m: m.asks.values_only))
 
 
 def not_a_formula(name: str, why: str) -> str:
     return (
         "taylor(4) asks a field for Taylor series of the state of order 4, and the torque "
         f"{name} is not a formula ({why}); write it as a formula (ph.where instead of branches), or use a method that "
-        f"needs values only: {VALUES_ONLY}, ..."
+        f"needs values only: {VALUES_ONLY}"
     )
 
 
@@ -440,8 +441,8 @@ INPUT: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "method cannot take it": (
         lambda: solve(drag(1.0), method="nmb"),
-        "nmb takes at most a field of kind 'attitude', and drag(k=1.0, axis=(0.0, 0.0, 1.0)) is a torque that depends "
-        f"on omega ('velocity'); methods that take it: {FIRST_EIGHT}, ...",
+        "nmb takes torques T(t, R) only, and drag(k=1.0, axis=(0.0, 0.0, 1.0)) is a torque that depends on omega; "
+        f"methods that take it: {FIRST_EIGHT}",
     ),
     # files
     "suffix": (lambda: solve(out="run.txt"), "a trajectory file must end in .zarr or .nc; got 'run.txt'"),

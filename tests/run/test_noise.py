@@ -171,7 +171,7 @@ REFUSED = [
     (lambda: ph.ensemble([MOMENTS] * 2, None, [START] * 2, "imidm", field=BATH, dt=0.1, steps=1), "method with noise"),
     (lambda: ph.ensemble([MOMENTS] * 2, None, [START] * 2, field=BATH, tol=1e-6, t_end=1.0), "method with noise"),
     (lambda: ph.methods["yoshida4(baoab(jacobi))"], "baoab"),
-    (lambda: ph.methods["baoab(imidm)"], "needs a free flow"),
+    (lambda: ph.methods["baoab(imidm)"], "needs a method for free bodies"),
     (lambda: ph.methods["strang(baoab(jacobi))"], "has noise"),
     (lambda: BATH + BATH, "one heat bath"),
     (lambda: BATH.bind(kT=-1.0), "must be 0 or more; got -1.0"),

@@ -330,8 +330,8 @@ BAD: dict[str, tuple[Any, str]] = {
     ),
     "field that cannot be taken": (
         lambda: ph.stepper(BODY, "nmb", 0.1).step(GOOD, general(1.0)),
-        "nmb takes at most a field of kind 'attitude', and general(k=1.0) is a torque that depends on omega "
-        "('velocity'); methods that take it: ",
+        "nmb takes torques T(t, R) only, and general(k=1.0) is a torque that depends on omega; methods that take it: "
+        "verner87, ",
     ),
     "free flow": (
         lambda: ph.stepper(BODY, "dmv10", 0.1).step(GOOD, PUSH),

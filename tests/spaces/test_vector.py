@@ -422,7 +422,7 @@ GOOD = {"force": swing, "M": FULL, "u0": (0.5, -0.25), "p0": (0.25, 1.0), "metho
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"method": "verlett"}, "unknown method 'verlett' for a vector space; there are forward_euler, backward_euler"),
+        ({"method": "verlett"}, "unknown method 'verlett' for a vector space; there are verlet, midpoint"),
         ({"method": methods["imidm"]}, "imidm is a method for rotations"),
         ({"u0": (1.0,)}, "u0 and p0 must have the same length; got 1 and 2"),
         ({"u0": 1.0}, "u0 must be a sequence of numbers; got shape ()"),

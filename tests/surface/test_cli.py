@@ -20,6 +20,7 @@ from commands import good, polhode, refused
 from polhode import cli
 from polhode.analysis import comparison
 from polhode.cli.console import sheet
+from polhode.methods.ranking import best_first
 from polhode.physics import library
 from waiting import PATIENCE
 
@@ -43,7 +44,7 @@ def test_methods_lists_every_method():
 
 def test_methods_that_take_a_field():
     listed = [m["name"] for m in json.loads(good("methods", "--takes", "velocity", "--json"))]
-    assert listed == [m.name for m in ph.methods.values() if m.takes("velocity")]
+    assert listed == [m.name for m in best_first(ph.methods.taking("velocity"), "velocity")]
     assert "one of" in refused("methods", "--takes", "everything")
 
 

@@ -32,7 +32,7 @@ def test_it_takes_a_problem_file():
 
 def test_bad_input_is_one_sentence():
     assert "to must be one of c, c++" in refused("emit", "rot123", "--to", "cobol")
-    assert "takes at most a field of kind 'free'" in refused("emit", "rot123", "--problem", "fast_top")
+    assert "integrates free bodies only" in refused("emit", "rot123", "--problem", "fast_top")
     assert "unknown method" in refused("emit", "rot124x")
     assert "the folder nowhere does not exist" in refused("emit", "rot123", "--out", "nowhere/step.c")
 

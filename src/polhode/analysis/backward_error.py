@@ -29,6 +29,7 @@ from ..kernels.so3 import conj, cross, dot, mul, times, unrotate
 from ..methods import Method, methods
 from ..methods.flows import total
 from ..methods.queries import TorqueAndCorrector
+from ..methods.ranking import fitting, listed
 from ..methods.record import Flow
 from ..numbers import floats
 from ..numbers.dual import Dual, tangent
@@ -220,7 +221,7 @@ def check_flows(method: Method, problem: Problem) -> None:
         raise InputError(f"a modified energy needs a potential, and {problem.field!r} is a torque")
     if not method.flows:
         why = "is not symplectic" if method.symplectic is False else "is not made of exact flows"
-        known = ", ".join(m.name for m in methods.values() if m.flows)
+        known = listed(fitting("free", lambda m: m.flows))
         raise InputError(
             f"{method.name} {why}, so its modified energy is not available; use {known}, or strang, compositions "
             "and splittings of these"

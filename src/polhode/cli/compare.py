@@ -128,7 +128,7 @@ def _print_comparison(problem: Problem, reference: Reference, rows: Sequence[Row
     columns = ["method", "order", "measured\norder", "attitude\nerror", energy]
     columns += [f"{label}\ndrift".replace(" ", "\n", 1)] if label else []
     lines = []
-    for row, slope in comparison.table(rows, dt):
+    for row, slope in sorted(comparison.table(rows, dt), key=lambda line: _error(line[0])):
         drifts = [row.energy_drift, row.momentum_drift] if label else [row.energy_drift]
         numbers = [small(x) for x in (row.attitude_error, *drifts)]
         speed = "failed" if row.failure else f"{row.ns_per_step:.0f}"
@@ -144,6 +144,11 @@ def _print_comparison(problem: Problem, reference: Reference, rows: Sequence[Row
     for row, _ in comparison.table(rows, dt):
         if row.failure:
             typer.echo(row.failure)
+
+
+def _error(row: Row) -> float:
+    """Place of a method in the table: the smallest error first, failed runs last."""
+    return math.inf if row.failure or math.isnan(row.attitude_error) else row.attitude_error
 
 
 def _write_comparison(

@@ -15,6 +15,7 @@ from ..errors import InputError
 from ..methods import NEEDS, Method
 from ..methods import citations as bibliography
 from ..methods import methods as registry
+from ..methods.ranking import best_first
 from ..methods.record import formatted
 from ..symbolic.latex import plain
 from .console import EXAMPLE, AsJson, app, count, examples, guarded, print_json, print_lines
@@ -69,7 +70,8 @@ def methods_command(
     for option, value, known in (("--kind", kind, list(TITLES)), ("--takes", takes, list(NEEDS))):
         if value is not None and value not in known:
             raise InputError(f"{option} must be one of {', '.join(known)}; got {value!r}")
-    chosen = [m for m in (registry.values() if takes is None else registry.taking(takes)) if _is(m, kind)]
+    chosen = [m for m in registry.values() if (takes is None or m.takes(takes)) and _is(m, kind)]
+    chosen = best_first(chosen, takes or NEEDS[0])
     if as_json:
         print_json([_facts(m) for m in chosen])
         return

@@ -18,6 +18,7 @@ import numpy as np
 from ..errors import InputError
 from ..kernels.loops import Step
 from ..kernels.solvers import PATIENCE, STALL
+from ..methods.ranking import best_first, listed
 from ..methods.record import Method
 from ..methods.registry import Methods
 from ..methods.tables.butcher import Tableau, tableaus
@@ -73,7 +74,8 @@ class Registry(Methods):
 
     def _unknown(self, label: str) -> str:
         kinds = "taylor(order), munthe_kaas(tableau), crouch_grossman(tableau)"
-        return f"unknown method {label!r} for a Lie group; there are {kinds}, such as {', '.join(self)}"
+        able = listed(best_first(self.values(), "velocity"))
+        return f"unknown method {label!r} for a Lie group; there are {kinds}, such as {able}"
 
 
 methods = Registry()

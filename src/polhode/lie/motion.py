@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..kernels.loops import StateSpace, stepping
+from ..methods.ranking import best_first, listed
 from ..methods.record import Method
 from ..physics.fields.kernels import no_torque
 from ..physics.validate import finite_number, positive, whole_number
@@ -96,7 +97,8 @@ def solve(
     """
     chosen = methods[method]
     if chosen.family != TAG:
-        raise InputError(f"{chosen.name} is not a method for Lie groups; there are {', '.join(methods)}")
+        able = listed(best_first(methods.values(), "velocity"))
+        raise InputError(f"{chosen.name} is not a method for Lie groups; there are {able}")
     place, numbers = group_named(group), numbers_for(digits)
     start = Interval(finite_number("t0", t0))
     dt, count = _steps(start, dt, t_end, steps)

@@ -33,6 +33,9 @@ class Known(NamedTuple):
 DEEPEST = 40
 """Largest number of combinators in an expression."""
 
+EXAMPLES = ("8", "rk4", "0.8", "dmv10", "strang(jacobi)", "imidm", "2")
+"""Arguments that are tried for the example of a combinator: an order, a tableau, a number, methods."""
+
 BOOKS: list[Methods] = []
 """All books of methods, one for each kind of space."""
 
@@ -123,18 +126,21 @@ class Methods(Mapping[str, Method]):
             raise InputError(f"an expression has at most {DEEPEST} combinators; got {label.count('(')}")
         call = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", label)
         if call and call[1].lower() in self._combinators:
-            return self._combined(label, self._combinators[call[1].lower()], arguments(call[2]))
+            return self._combined(label, call[1].lower(), arguments(call[2]))
         member = re.fullmatch(r"([a-z_]+)(\d+)", _key(label))
         if member and member[1] in self._families:
             return self._families[member[1]](member[2])
+        if made := self._example(_key(label)):
+            raise InputError(f"{_key(label)!r} is a combinator, which makes methods: write {made}")
         raise InputError(self._unknown(label))
 
-    @staticmethod
-    def _combined(label: str, make: Callable[..., Method], parts: list[str]) -> Method:
+    def _combined(self, label: str, name: str, parts: list[str]) -> Method:
+        make = self._combinators[name]
         try:
             inspect.signature(make).bind(*parts)
         except TypeError as problem:
-            raise InputError(f"{label!r} is not a method: {problem}") from None
+            example = self._example(name)
+            raise InputError(f"{label!r} is not a method: {problem}" + f"; write {example}" * bool(example)) from None
         return make(*parts)
 
     def _unknown(self, label: str) -> str:
@@ -143,6 +149,14 @@ class Methods(Mapping[str, Method]):
         names = list(dict.fromkeys(names_of[n] for n in near))
         hint = f"nearest: {', '.join(names)}" if names else "no name is similar"
         return f"unknown method {label!r}; {hint}. `polhode methods` lists all of them"
+
+    def _example(self, name: str) -> str:
+        """Return a call of a combinator, or of a family, with an argument that it takes; empty for other names."""
+        registered = [m for m in self if m.startswith(f"{name}(")]
+        for part in EXAMPLES if name in self._combinators or registered else ():
+            if self.get(f"{name}({part})") is not None:
+                return f"{name}({part})"
+        return registered[0] if registered else ""
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._methods)

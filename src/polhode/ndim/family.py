@@ -24,6 +24,7 @@ import scipy.optimize
 
 from ..errors import InputError
 from ..kernels.loops import Step
+from ..methods.ranking import best_first
 from ..methods.record import Method
 from ..methods.registry import Methods
 from . import linear
@@ -54,7 +55,7 @@ class Registry(Methods):
     """The methods of this family, by name."""
 
     def _unknown(self, label: str) -> str:
-        names = ", ".join([*self, "yoshida4(...)"])
+        names = ", ".join([*(m.name for m in best_first(self.values(), "free")), "yoshida4(...)"])
         return f"unknown method {label!r} for an N-dimensional body; there are {names} and strang(...)"
 
 

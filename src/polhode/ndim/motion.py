@@ -14,6 +14,7 @@ import numpy as np
 from ..errors import InputError
 from ..kernels.loops import StateSpace, stepping
 from ..lie.numbers import numbers_for
+from ..methods.ranking import best_first, listed
 from ..methods.record import Method
 from ..physics.validate import finite_number, positive, whole_number
 from ..results import motion
@@ -157,7 +158,8 @@ def solve(
     """
     chosen = methods[method]
     if chosen.family != TAG:
-        raise InputError(f"{chosen.name} is not a method for N-dimensional bodies; there are {', '.join(methods)}")
+        able = listed(best_first(methods.values(), "free"))
+        raise InputError(f"{chosen.name} is not a method for N-dimensional bodies; there are {able}")
     body, numbers = Body(J), numbers_for(digits)
     acting = None if potential is None else Potential(potential, body.n)
     if acting is not None and not chosen.takes("potential"):

@@ -17,7 +17,7 @@ from ..kernels.loops import CLOCKED, COLUMNS, ROTATION, StateSpace, change_of_va
 from ..kernels.so3 import matrix, unit
 from ..kernels.state import compensate, with_memory
 from ..kernels.unroll import unrolled_kernel
-from ..methods import Method
+from ..methods import Method, methods
 from ..methods.adaptive.verner87 import verner87
 from ..methods.queries import Torque
 from ..numbers import floats
@@ -71,13 +71,13 @@ def check_fit(method: Method, problem: Problem) -> None:
     if not method.has_step:
         method.build(floats.number)  # raises the error
     if problem.body.linear_axis is not None and not method.linear_bodies:
-        fitting = ", ".join(able(method, problem.needs, lambda m: m.linear_bodies))
+        fitting = able(method, problem.needs, lambda m: m.linear_bodies)
         raise InputError(
             f"{method.name} divides by the zero moment of a linear body, or gives it momentum along its axis; "
             f"methods that do not: {fitting}"
         )
     if not (problem.body.has_thickness or method.flat_bodies):
-        fitting = ", ".join(able(method, problem.needs, lambda m: m.flat_bodies))
+        fitting = able(method, problem.needs, lambda m: m.flat_bodies)
         raise InputError(
             f"{method.name} divides by half the difference between the sum of two moments and the third, which is zero "
             f"for a flat body (and negative for unphysical moments); methods that do not: {fitting}"
@@ -88,12 +88,24 @@ def check_fit(method: Method, problem: Problem) -> None:
     if method.takes(problem.needs):
         prepare(problem, method)
         return
-    what = {"potential": "a potential", "attitude": "a torque", "velocity": "a torque that depends on omega"}
-    fitting = ", ".join(able(method, problem.needs, lambda m: True)[:8])
-    raise InputError(
-        f"{method.name} takes at most a field of kind {method.needs!r}, and {problem.field!r} is "
-        f"{what[problem.needs]} ({problem.needs!r}); methods that take it: {fitting}, ..."
-    )
+    raise _cannot_take(method, problem)
+
+
+TAKEN = {
+    "free": "integrates free bodies only", "potential": "takes potentials U(R) only",
+    "attitude": "takes torques T(t, R) only",
+}  # fmt: skip
+GIVEN = {"potential": "a potential", "attitude": "a torque T(t, R)", "velocity": "a torque that depends on omega"}
+"""What methods take, and what they are given, by kind."""
+
+
+def _cannot_take(method: Method, problem: Problem) -> InputError:
+    """Return the error of a method that cannot take the field; a free flow can be split."""
+    what = f"{method.name} {TAKEN[method.needs]}, and {problem.field!r} is {GIVEN[problem.needs]}"
+    split = methods.get(f"strang({method.name})")
+    if split is not None and split.takes(problem.needs):
+        return InputError(f"{what}; write {split.name}, which splits the motion into free motion and torque")
+    return InputError(f"{what}; methods that take it: {able(method, problem.needs)}")
 
 
 PROBES = 3
@@ -106,10 +118,10 @@ def prepare(problem: Problem, method: Method | None = None) -> None:
     if field is None or not field.opaque:
         return
     if method is not None and not method.asks.values_only:
-        fitting = ", ".join(able(method, problem.needs, lambda m: m.asks.values_only)[:8])
+        fitting = able(method, problem.needs, lambda m: m.asks.values_only)
         raise InputError(
             f"{method.name} asks a field for {method.asks}, and {field.untraced[0].no_formula}; write it as a formula "
-            f"(ph.where instead of branches), or use a method that needs values only: {fitting}, ..."
+            f"(ph.where instead of branches), or use a method that needs values only: {fitting}"
         )
     if all(function.mode for function in field.untraced):
         return

@@ -16,6 +16,7 @@ import numpy as np
 from ..errors import InputError, ResultWarning
 from ..kernels.so3 import mul, unit, unrotate
 from ..methods import Method, methods
+from ..methods.ranking import fitting, listed
 from ..numbers import floats
 from ..numbers.primitives import where
 from ..physics.fields.sides import has_jumps
@@ -96,7 +97,7 @@ def _traceable(method: Method, problem: Problem) -> Method:
             "takes methods with a fixed dt"
         )
     if math.isinf(method.order_free):
-        able = ", ".join(m.name for m in methods.taking(problem.needs) if not math.isinf(m.order_free))
+        able = listed(fitting(problem.needs, lambda m: not (math.isinf(m.order_free) or m.has_own_time)))
         raise InputError(
             f"{method.name} uses elliptic functions, whose formulas are not smooth for symmetric bodies and spins "
             f"about an axis, so it cannot be differentiated; methods that can: {able}"

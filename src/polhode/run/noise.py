@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..methods import Method, methods
+from ..methods.ranking import best_first, fitting, listed
 from ..methods.record import OVERDAMPED, RESCALING
 from ..physics.fields.field import HEAT_BATH, THERMOSTAT
 from ..physics.fields.heat_bath import friction_of
@@ -104,19 +105,19 @@ def check_moving(method: Method, momenta: Any) -> None:
         )
 
 
-def able(method: Method, kind: str, fits: Callable[[Method], bool]) -> list[str]:
-    """Return the names of methods that take a field of this kind and fit; with noise, if the method has noise.
+def able(method: Method, kind: str, fits: Callable[[Method], bool] = lambda method: True) -> str:
+    """Return the methods that take a field of this kind and fit, best first; with noise, if the method has noise.
 
     These are made by the combinator of the method, if it makes any, else by `OVER_SCHEMES`.
     """
     if method.noise is None:
-        return [m.name for m in methods.taking(kind) if fits(m)]
+        return listed(fitting(kind, fits))
     own = method.name.partition("(")[0]
     for name in (own, OVER_SCHEMES) if own in methods.combinators else (OVER_SCHEMES,):
-        found = [m.name for m in _made_by(name) if m.takes(kind) and fits(m)]
+        found = [m for m in _made_by(name) if m.takes(kind) and fits(m)]
         if found:
-            return found
-    return []
+            return listed(best_first(found, kind))
+    return ""
 
 
 def _made_by(name: str) -> Iterator[Method]:

@@ -16,6 +16,7 @@ from ..kernels.so3 import conj, mul, norm2, rotate, unit, unrotate
 from ..methods import Method, methods
 from ..methods.combinators.compose import whole
 from ..methods.queries import Torque
+from ..methods.ranking import fitting, listed
 from ..numbers import floats
 from ..numbers.dispatch import kernel
 from ..numbers.primitives import finite
@@ -266,10 +267,10 @@ class Stepper:
         """Return the compiled step for a torque held constant in a frame."""
         check_frame(frame)
         if not self.method.takes("attitude"):
-            able = ", ".join(m.name for m in methods.taking("attitude")[:8])
+            able = listed(fitting("attitude"))
             raise InputError(
-                f"{self.method.name} does not take a torque that is constant over a step; methods that do: {able}, "
-                "... Without a torque, write step(state)"
+                f"{self.method.name} does not take a torque that is constant over a step; methods that do: {able}. "
+                "Without a torque, write step(state)"
             )
         torque = _held_body(bool(self._own)) if frame == "body" else _held_space
         if self.method.asks != Torque():

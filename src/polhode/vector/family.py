@@ -19,6 +19,7 @@ from ..kernels.loops import Step
 from ..kernels.solvers import broyden
 from ..methods import Method, Methods
 from ..methods.combinators.compose import halves
+from ..methods.ranking import best_first, listed
 from ..methods.record import Build
 from ..methods.registry import declare
 from ..numbers.dispatch import kernel
@@ -32,7 +33,7 @@ class Registry(Methods):
     """The methods of this family, by name."""
 
     def _unknown(self, label: str) -> str:
-        return f"unknown method {label!r} for a vector space; there are {', '.join(self)}"
+        return f"unknown method {label!r} for a vector space; there are {listed(best_first(self.values(), 'velocity'))}"
 
 
 methods = Registry()

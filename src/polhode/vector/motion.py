@@ -14,6 +14,7 @@ import numpy as np
 from ..errors import InputError
 from ..kernels.loops import StateSpace, stepping
 from ..methods import Method
+from ..methods.ranking import best_first, listed
 from ..numbers import arrays, floats  # noqa: F401 - makes arrays a number type
 from ..numbers.precision import guarded
 from ..physics.validate import finite_number, number_of_digits, positive, real_array, whole_number
@@ -104,7 +105,8 @@ def solve(
     """
     chosen = methods[method]
     if not _is_ours(chosen):
-        raise InputError(f"{chosen.name} is a method for rotations; a vector space takes {', '.join(methods)}")
+        able = listed(best_first(methods.values(), "velocity"))
+        raise InputError(f"{chosen.name} is a method for rotations; a vector space takes {able}")
     system = System(force, potential, M, u0, p0, t0)
     start, dt, every = Interval(system.t0), positive("dt", dt), whole_number("every", every)
     count = number_of_steps(start, dt, t_end, steps)

@@ -322,7 +322,7 @@ BAD = {
     "steps": ({"steps": 0}, "steps"),
     "params": ({"params": {"mgl": WEIGHTS}}, "params are given .* but no field"),
     "unknown": ({"field": gravity(1.0), "params": {"mg": WEIGHTS}, "method": "imidm"}, "no parameter 'mg'; it has mgl"),
-    "field": ({"field": gravity, "params": {"mgl": WEIGHTS}}, "dmv4 takes at most a field of kind 'free'"),
+    "field": ({"field": gravity, "params": {"mgl": WEIGHTS}}, "dmv4 integrates free bodies only"),
     "kind": ({"field": 3}, "field must be made by @ph.torque or @ph.potential; got int"),
     "linear": ({"bodies": [[1, 1, 0.0]] * N, "method": "rot123"}, "linear body"),
     "flat": ({"bodies": np.vstack([MOMENTS[:-1], [1, 2, 3.0]]), "method": "mv_explicit"}, "zero for a flat body"),

@@ -39,6 +39,7 @@ from ...numbers.types import Number, Quat, Vec3
 from ..families.taylor import rotated_state
 from ..mechanics import velocity
 from ..queries import ROTATION_AND_WORK, DiscreteGradient, MotionSeries
+from ..ranking import fitting, listed
 from ..record import Method
 from ..registry import declare, methods
 from ..tables.butcher import gauss_rule
@@ -276,7 +277,7 @@ def ep(part: str | Method) -> Method:
     named = methods[part]
     base = named.unprocessed or named
     if "spatial_momentum" not in base.conserves:
-        able = ", ".join(m.name for m in methods.values() if "spatial_momentum" in m.conserves)
+        able = listed(fitting(base.needs, lambda m: "spatial_momentum" in m.conserves))
         raise InputError(
             f"ep() needs a method that conserves the spatial momentum, and {base.name} does not; use {able}"
         )

@@ -22,6 +22,7 @@ from ...numbers.exact import Surd, converted
 from ...symbolic import latex
 from ..flows import scaled
 from ..queries import FieldQuery, Torque, TorqueAndCorrector
+from ..ranking import fitting, listed
 from ..record import ENDS, Build, Flow, Method, Term
 from ..registry import declare, methods
 from ..tables.compositions import Part, Processed, Splitting, compositions, splittings
@@ -99,10 +100,17 @@ def _flow(name: str, flow: str | Method) -> Method:
     chosen = require_fixed_step(methods[flow])
     if chosen.needs != "free":
         raise InputError(
-            f"{name}() needs a free flow as its drift, and {chosen.name} integrates torques itself; use a "
-            "composition instead"
+            f"{name}() needs a method for free bodies as its drift, such as {name}(jacobi); {chosen.name} integrates "
+            f"torques itself{_alone(chosen)}"
         )
     return chosen
+
+
+def _alone(method: Method) -> str:
+    """Say how a method that integrates torques is written without a splitting."""
+    composed = methods.get(f"yoshida4({method.name})")
+    higher = "" if composed is None else f", or {composed.name} for order {composed.order}"
+    return f": write {method.name}{higher}"
 
 
 def _half(value: Any) -> Any:
@@ -409,7 +417,7 @@ def compensated(part: str | Method) -> Method:
     """
     base = methods[part]
     if not base.increments:
-        able = ", ".join(m.name for m in methods.values() if m.increments)
+        able = listed(fitting("free", lambda m: m.increments))
         raise InputError(
             f"compensated() needs steps written as increments of the state, and {base.name} computes new states; "
             f"use {able}, or schemes and compositions of them"

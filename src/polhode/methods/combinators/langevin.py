@@ -133,8 +133,8 @@ def _drift(name: str, flow: str | Method) -> Method:
     chosen = require_fixed_step(methods[flow])
     if chosen.needs != "free" or chosen.memory or chosen.before is not None or chosen.compensated:
         raise InputError(
-            f"{name}() needs a free flow as its drift, such as {name}(jacobi); {chosen.name} integrates torques itself "
-            "or carries more than attitude and momentum"
+            f"{name}() needs a method for free bodies as its drift, such as {name}(jacobi); {chosen.name} integrates "
+            "torques itself or carries more than attitude and momentum"
         )
     return chosen
 

@@ -18,10 +18,11 @@ import numpy as np
 from ...errors import InputError
 from ...kernels.loops import is_valid, renormalise
 from ...kernels.so3 import conj, mul, unit, unrotate
-from ...methods import Method, methods
+from ...methods import Method
 from ...methods.combinators.compose import whole
 from ...methods.combinators.langevin import without_kicks
 from ...methods.queries import HeatBath, Torque
+from ...methods.ranking import fitting, listed
 from ...methods.tables.compositions import Part
 from ...numbers import floats
 from ...numbers.arrays import components
@@ -56,7 +57,7 @@ class Asked:
         self.stepper, self.function, self.frame = stepper, function, frame
         self.velocity = takes_vectors(function)
         if self.velocity and not stepper.method.takes("velocity"):
-            able = ", ".join(m.name for m in methods.taking("velocity") if m.asks == Torque() and not m.implicit)
+            able = listed(fitting("velocity", lambda m: m.asks == Torque() and not m.implicit))
             raise InputError(
                 f"{stepper.method.name} takes torques torque(t, q), and the function has three arguments; methods that "
                 f"take torque(t, q, {stepper.vector}): {able}"
@@ -231,10 +232,10 @@ def check_askable(method: Method) -> None:
             f"{method.name} cannot ask a function for torques; methods with noise that can: Langevin dynamics, such as "
             f"{NOISY}, and bussi() over explicit schemes"
         )
-    able = [m.name for m in methods.taking("attitude") if m.asks == Torque() and not (m.implicit or m.memory)]
+    able = fitting("attitude", lambda m: m.asks == Torque() and not m.memory and (is_written_out(m) or not m.implicit))
     raise InputError(
-        f"{method.name} cannot ask a function for torques; methods that can: strang(dmv10) and every other kick-drift "
-        f"scheme over a free flow, and {', '.join(able[:8])}, ..."
+        f"{method.name} cannot ask a function for torques; methods that can: {listed(able)}; and every other "
+        "kick-drift scheme over a free flow"
     )
 
 

@@ -6,7 +6,8 @@ import dataclasses
 from typing import Any
 
 from ...errors import InputError
-from ...methods import Method, methods
+from ...methods import Method
+from ...methods.ranking import fitting, listed
 from ...numbers import floats
 from ...physics.bodies import Bodies
 from ...physics.fields import Field
@@ -44,9 +45,9 @@ def field_with(field: Field | None, method: Method, frame: str | None) -> Field 
         return field
     held = HELD[check_frame(frame)]
     if not method.takes("attitude"):
-        able = ", ".join(m.name for m in methods.taking("attitude")[:8])
+        able = listed(fitting("attitude"))
         raise InputError(
-            f"{method.name} does not take a torque that is constant over a step; methods that do: {able}, ... "
+            f"{method.name} does not take a torque that is constant over a step; methods that do: {able}. "
             "Without a torque, write step(q, pi)"
         )
     return held if field is None else field + held
