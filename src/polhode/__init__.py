@@ -2,10 +2,10 @@
 
 from . import _interrupt as _  # isort: skip  # noqa: F401 - first, for Ctrl-C while the rest is imported
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 from . import actuators, fields, formats, math, measurements, problems, tableaus, thermostats, vector
+from ._extras import needed as _needed
 from ._version import __version__
 from .errors import InputError, ResultWarning, StepError
 from .methods import Method, methods, mkrk
@@ -84,7 +84,7 @@ def __getattr__(name: str) -> Any:
     """
     if name in _LAZY:
         module, _, attribute = _LAZY[name].partition(":")
-        imported = importlib.import_module(f"{__name__}.{module}")
+        imported = _needed(f"{__name__}.{module}")
         return getattr(imported, attribute) if attribute else imported
     if name in methods.combinators:
         return methods.combinators[name]

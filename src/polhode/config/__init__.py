@@ -1,1 +1,5 @@
 """Problems and sweeps as TOML files."""
+
+from .._extras import needed
+
+needed("pydantic")

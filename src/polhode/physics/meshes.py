@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import _files
+from .._extras import needed
 from ..errors import InputError
 from .validate import file_path
 
@@ -80,14 +81,6 @@ def scale_of(unit: str) -> float:
     return UNITS[unit]
 
 
-def _trimesh() -> Any:
-    try:
-        import trimesh
-    except ImportError:
-        raise InputError("bodies from meshes need trimesh: pip install 'polhode[mesh]'") from None
-    return trimesh
-
-
 def read(path: Any, unit: str = "m") -> Surface:
     """Read the surface in a file; raise an error that says what is wrong if it does not bound a solid."""
     kinds = f"a mesh must be a file of type {', '.join(SUFFIXES)}"
@@ -97,7 +90,7 @@ def read(path: Any, unit: str = "m") -> Surface:
         raise InputError(f"{kinds}; got {file.name!r}")
     if not _is_file(file):
         raise InputError(f"there is no file {str(file)!r}")
-    surface = _loaded(_trimesh(), file, kind)
+    surface = _loaded(needed("trimesh"), file, kind)
     checked(surface, file.name)
     return dataclasses.replace(surface, vertices=surface.vertices * scale)
 

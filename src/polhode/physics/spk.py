@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import _files
+from .._extras import needed
 from ..errors import InputError
 from .epochs import epoch_of
 from .validate import file_path, real_array
@@ -26,20 +27,12 @@ def states(path: Any, target: Any, centre: Any, times: Any, epoch: str) -> tuple
     moments = FIRST_DAY + day, (second + seconds) / DAY
     try:
         _files.ordinary(file).close()  # the reader would wait for a pipe
-        with _jplephem().SPK.open(file) as kernel:
+        with needed("jplephem.spk").SPK.open(file) as kernel:
             return _difference(kernel, (_whole("target", target), _whole("centre", centre)), moments)
     except InputError:
         raise
     except Exception as problem:  # a file that is not a kernel raises exceptions of several types
         raise InputError(f"{file.name} cannot be read as an SPK kernel: {' '.join(str(problem).split())}") from None
-
-
-def _jplephem() -> Any:
-    try:
-        import jplephem.spk
-    except ImportError:
-        raise InputError("reading SPK kernels needs jplephem; install it with: pip install polhode[spk]") from None
-    return jplephem.spk
 
 
 def _whole(name: str, value: Any) -> int:

@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from .._extras import needed
 from ..errors import InputError
 from ..physics.validate import file_path
 from ..results.store.atomic import place_for
@@ -52,9 +53,7 @@ def styled(draw: Callable[Given, Result]) -> Callable[Given, Result]:
 
     @functools.wraps(draw)
     def styled(*args: Given.args, **named: Given.kwargs) -> Result:
-        import matplotlib
-
-        with matplotlib.rc_context(STYLE):
+        with needed("matplotlib").rc_context(STYLE):
             return draw(*args, **named)
 
     return styled
@@ -62,8 +61,7 @@ def styled(draw: Callable[Given, Result]) -> Callable[Given, Result]:
 
 def axes_of(ax: Any, size: tuple[float, float] = (6.0, 3.4), projection: str | None = None) -> Picture:
     """The figure and axes to draw into: the given axes, or new ones."""
-    import matplotlib.pyplot as plt
-
+    plt = needed("matplotlib.pyplot")
     if ax is not None:
         kind, make = (projection, "projection='3d'") if projection else ("rectilinear", "")
         if not isinstance(ax, plt.Axes) or ax.name != kind:
@@ -93,9 +91,7 @@ def look(i: int) -> dict[str, Any]:
 
 def save(fig: Any, *paths: str | Path) -> None:
     """Write a figure to files in the formats of their suffixes, and close it. Equal figures give equal bytes."""
-    import matplotlib
-    import matplotlib.pyplot as plt
-
+    matplotlib, plt = needed("matplotlib"), needed("matplotlib.pyplot")
     if not isinstance(fig, plt.Figure):
         raise InputError(f"save takes a figure and the files to write: fig, ax = ...; got {type(fig).__name__}")
     for path in paths:
@@ -110,10 +106,8 @@ def save(fig: Any, *paths: str | Path) -> None:
 
 def checked(path: str | Path) -> Path:
     """The path, if its suffix is an image format."""
-    from matplotlib.backend_bases import FigureCanvasBase
-
     path = file_path(path, "the path of a plot must be a file")
-    kinds = FigureCanvasBase.get_supported_filetypes()
+    kinds = needed("matplotlib.backend_bases").FigureCanvasBase.get_supported_filetypes()
     if path.suffix[1:].lower() not in kinds:
         raise InputError(f"the name of a plot file must end in .png, .svg or .pdf; got {path.name!r}")
     if not path.parent.exists():

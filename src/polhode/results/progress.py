@@ -53,12 +53,7 @@ class Progress:
             self.bar.update(self.task, completed=done)
 
     def _open(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-        from rich.progress import Progress as Bar
-
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
-        self.bar = Bar(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True))
+        self.bar = _bar()
         self.bar.start()
         self.task = self.bar.add_task(self.label, total=self.total)
 
@@ -67,6 +62,44 @@ class Progress:
         if self.bar is not None:
             self.bar.stop()
             self.bar = None
+
+
+def _bar() -> Any:
+    """A bar of rich, or a line of text if it is not installed."""
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    except ImportError:
+        return Line()
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+    return Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True))
+
+
+class Line:
+    """What `Progress` asks of a bar, as one line that is written again each time the percentage changes."""
+
+    def __init__(self) -> None:
+        self.label, self.total, self.began, self.shown = "", 1, 0.0, -1
+
+    def start(self) -> None:
+        """Start the clock."""
+        self.began = time.monotonic()
+
+    def add_task(self, label: str, total: int) -> None:
+        """Set what runs, and how much there is to do."""
+        self.label, self.total = label, total
+
+    def update(self, task: None, completed: int) -> None:
+        """Show the part that is done, in percent, and the time since the line appeared."""
+        part = 100 * completed // self.total
+        if part != self.shown:
+            self.shown = part
+            seconds = time.monotonic() - self.began
+            print(f"\r{self.label}  {part:3d}%  {seconds:.0f} s ", end="", file=sys.stderr, flush=True)
+
+    def stop(self) -> None:
+        """End the line."""
+        print(file=sys.stderr, flush=True)
 
 
 class Runs:

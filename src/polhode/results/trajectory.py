@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._extras import needed
 from ..errors import InputError
 from ..methods.record import CHAIN_ENERGY
 from ..physics.conserved import THERMOSTATTED, Conserved, conserved
@@ -499,7 +500,7 @@ class Trajectory:
 
     def animate(self, path: str | Path, **how: Any) -> Path:
         """Write a film (``.gif``, ``.mp4``) or a moving scene (``.glb``); see `ph.animate`."""
-        animation: Any = importlib.import_module("polhode.viewer.animation")
+        animation: Any = needed("polhode.viewer.animation")
         return animation.animate(self, path, **how)
 
     def _repr_html_(self) -> str:

@@ -5,7 +5,6 @@ docs/jax.md has examples. Requires the extra `jax`, and JAX in double precision.
 
 from __future__ import annotations
 
-import importlib
 import math
 import warnings
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .._extras import needed
 from ..errors import InputError, ResultWarning
 from ..kernels.so3 import mul, unit, unrotate
 from ..methods import Method, methods
@@ -62,7 +62,7 @@ def flow(
     warn_of_edges(problem, chosen, problem.t0 + count * h, REMEDY)
     if problem.field is not None and has_jumps(problem.field):
         warnings.warn(crossing(problem, chosen, remedy=REMEDY), ResultWarning, stacklevel=2)
-    backend = _backend()
+    backend = needed("polhode.compile.jax_target")
     torque, begun = torque_kernel(problem, floats.number, chosen), beginning(chosen)
     before, after = chosen.processors(floats.number)
     run = backend.advance(chosen.build(floats.number), torque, before, after, h, problem.t0, count, kept)
@@ -76,13 +76,6 @@ def flow(
         return backend.stacked(q), backend.stacked(m)
 
     return f
-
-
-def _backend() -> Any:
-    try:
-        return importlib.import_module("polhode.compile.jax_target")
-    except ImportError as fault:
-        raise InputError(f"ph.jax needs JAX, which cannot be imported ({fault}); pip install 'polhode[jax]'") from None
 
 
 def _traceable(method: Method, problem: Problem) -> Method:

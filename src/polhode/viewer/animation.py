@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from .._extras import needed
 from ..errors import InputError
 from ..physics.body import Body
 from ..physics.shapes import Shape
@@ -26,6 +27,7 @@ from ..results.trajectory import Trajectory
 from . import COLOURS, FRAMES, check_body, several_of
 from .data import WIDE, drawn, label, largest_turn, principal, shown_indices, speed_of, upwards
 from .gltf import glb
+from .looks import energy_ellipsoid
 from .motion import attitudes_at
 from .painter import AXIS, FAINT, GROUND, HOLE, INK, OMEGA, PAPER, PULL, TRAIL, Camera, Canvas, circle, finer
 
@@ -141,7 +143,9 @@ class Scene:
             )
         looks = [drawn(sol, shapes) for sol in sols]
         self.pulls = [pull for _, pull in looks]
-        self.parts = [meshes(look or [energy_ellipsoid(s)]) for s, (look, _) in zip(sols, looks, strict=True)]
+        self.parts = [
+            meshes(look or [energy_ellipsoid(*principal(s))]) for s, (look, _) in zip(sols, looks, strict=True)
+        ]
         self.start = min(float(s.t[of[0]]) for s, of in zip(sols, self.kept, strict=True))
         self.end = max(float(s.t[of[-1]]) for s, of in zip(sols, self.kept, strict=True))
         self.up = np.array(upwards(sols[0], self.kept[0], self.pulls[0]))
@@ -234,20 +238,6 @@ class _Cell:
         canvas.arrow(start, start + 0.8 * self.pull.down, PULL, self.pull.name)
 
 
-def energy_ellipsoid(sol: Trajectory) -> Shape:
-    """The ellipsoid omega . I omega = 2 T of a free body, of unit size; a rod if a moment is zero."""
-    moments, axes = principal(sol)
-    if not moments.all():
-        empty = axes[:, int(moments.argmin())]
-        side = np.cross(empty, np.eye(3)[np.abs(empty).argmin()])
-        side /= np.linalg.norm(side)
-        return Shape(
-            "cylinder", {"radius": 0.05, "height": 2.0}, rotation=np.stack([side, np.cross(empty, side), empty], 1)
-        )
-    a, b, c = np.sqrt(moments.min() / moments).tolist()
-    return Shape("ellipsoid", {"a": a, "b": b, "c": c}, rotation=axes)
-
-
 def _write_gif(path: Path, pictures: Iterator[Image.Image], fps: int, last: Image.Image) -> None:
     """A GIF with one palette, which repeats for ever; thin lines have their own entries in the palette."""
     common = last.quantize(256 - len(LINES), dither=Image.Dither.NONE).getpalette()
@@ -265,12 +255,7 @@ def _write_gif(path: Path, pictures: Iterator[Image.Image], fps: int, last: Imag
 
 def _write_mp4(path: Path, pictures: Iterator[Image.Image], fps: int) -> None:
     """H.264 in the pixel format that all players know."""
-    try:
-        import imageio_ffmpeg
-    except ImportError:
-        raise InputError(
-            "MP4 needs imageio-ffmpeg: pip install 'polhode[film]'; or write a .gif, or record in the page of `view`"
-        ) from None
+    imageio_ffmpeg = needed("imageio_ffmpeg")
     first = next(pictures)
     width, height = first.size
     read = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", str(fps), "-i", "-"]

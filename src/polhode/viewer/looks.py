@@ -23,3 +23,16 @@ def default_shapes(moments: np.ndarray, axes: np.ndarray, pull: UniformPull | No
             shapes: Sequence[Shape] = equimomental.plate(moments.tolist(), axis, float(np.sign(along[axis])))
             return tuple(shape.turned(axes) for shape in shapes)
     return tuple(shape.turned(axes) for shape in equimomental.box(moments.tolist()))
+
+
+def energy_ellipsoid(moments: np.ndarray, axes: np.ndarray) -> Shape:
+    """The ellipsoid omega . I omega = 2 T of a free body, of unit size; a rod if a moment is zero."""
+    if not moments.all():
+        empty = axes[:, int(moments.argmin())]
+        side = np.cross(empty, np.eye(3)[np.abs(empty).argmin()])
+        side /= np.linalg.norm(side)
+        return Shape(
+            "cylinder", {"radius": 0.05, "height": 2.0}, rotation=np.stack([side, np.cross(empty, side), empty], 1)
+        )
+    a, b, c = np.sqrt(moments.min() / moments).tolist()
+    return Shape("ellipsoid", {"a": a, "b": b, "c": c}, rotation=axes)

@@ -20,9 +20,8 @@ from ..results.store.atomic import write_whole
 from ..results.trajectory import Trajectory
 from ..run.sites import Sites
 from . import checked, checked_title, filled
-from .animation import energy_ellipsoid
-from .data import SPEEDS, WIDE, drawn, largest_turn, packed, part_data, pleasant, shown_indices
-from .looks import default_shapes
+from .data import SPEEDS, WIDE, drawn, largest_turn, packed, part_data, pleasant, principal, shown_indices
+from .looks import default_shapes, energy_ellipsoid
 from .motion import attitudes_at
 
 MOST_BODIES, MOST_STATES = 1000, 600_000
@@ -123,7 +122,7 @@ def view_ensemble(
     keys = [(sol.info.inertia, to_json(sol.info.shapes)) for sol in sols]
     for key, sol in zip(keys, sols, strict=True):
         if key not in shown:
-            shown[key] = Body([1.0, 1.0, 1.0], shapes=drawn(sol, None)[0] or [energy_ellipsoid(sol)])
+            shown[key] = Body([1.0, 1.0, 1.0], shapes=drawn(sol, None)[0] or [energy_ellipsoid(*principal(sol))])
     page = title or many.known_bodies.name or "ensemble"
     body = [shown[key] for key in keys]
     return view_many(

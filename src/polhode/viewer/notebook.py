@@ -74,12 +74,14 @@ def _table(title: str, facts: Mapping[str, str]) -> str:
 
 
 def _picture(sol: Trajectory) -> str:
-    """The polhode of a free body, else the path of the third body axis; empty if no state is finite."""
+    """The polhode of a free body, else the path of the third body axis; empty without finite states or matplotlib."""
     kept = thinned_indices(sol.quaternion, sol.momentum, DRAWN)
     if not len(kept):
         return ""
-    from matplotlib.figure import Figure  # without pyplot, so that no figure stays open
-
+    try:
+        from matplotlib.figure import Figure  # without pyplot, so that no figure stays open
+    except ImportError:
+        return ""
     from ..plots import TrajectoryPlots
 
     some = Trajectory(selected(sol, kept), sol.info, dense=sol.dense)

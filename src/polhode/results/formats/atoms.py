@@ -12,13 +12,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..._extras import needed
 from ...errors import InputError
 from ...kernels.so3 import mul
 from ...numbers.arrays import components
 from ...physics.bodies import rows
 from ...physics.periodic_box import PeriodicBox
 from ...physics.validate import several
-from .extras import needed
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ class Gsd:
         if layout.box is None:
             raise InputError("a GSD file needs a periodic box: give box=ph.PeriodicBox(lengths)", "box")
         self.box, self.layout = layout.box, layout
-        self.hoomd = needed("gsd.hoomd", "gsd")
+        self.hoomd = needed("gsd.hoomd")
         self.file = self.hoomd.open(name=str(file), mode="w")
         self.types, self.kinds = np.unique(layout.symbols.ravel(), return_inverse=True)
         self.step = 0

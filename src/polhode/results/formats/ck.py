@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._extras import needed
 from ...errors import InputError
 from ...kernels.so3 import conj
 from ...numbers.arrays import components
@@ -29,7 +30,6 @@ from ...physics.epochs import DAY, epoch_of
 from ...physics.validate import file_path, finite_number, quaternions_of, real_array, several
 from .. import observables
 from .aem import one_body, ordered
-from .extras import needed
 from .place import Place
 
 TICKS = 1_000_000
@@ -77,7 +77,7 @@ def write(
     space : the inertial frame, by its name in SPICE
     body : the name of the frame of the body
     """
-    spice = needed("spiceypy", "ck")
+    spice = needed("spiceypy")
     one_body(result, "a C-kernel")
     if isinstance(spacecraft, bool) or not isinstance(spacecraft, int) or not -LONGEST // 1000 < spacecraft < 0:
         raise InputError(f"spacecraft must be a negative NAIF number such as -999; got {spacecraft!r}", "spacecraft")
@@ -146,7 +146,7 @@ def read_ck(kernels: Any, instrument: int, times: Any, *, epoch: str, space: str
     epoch : the time t = 0, such as "2029-04-13T21:46:00", in TDB
     space : the frame to which attitudes refer, by its name in SPICE
     """
-    spice = needed("spiceypy", "ck")
+    spice = needed("spiceypy")
     t = np.atleast_1d(real_array(times, "times must be seconds since the epoch", key="times"))
     if t.ndim != 1 or not np.isfinite(t).all():
         raise InputError(f"times must be finite, in one dimension; got shape {t.shape}", "times")

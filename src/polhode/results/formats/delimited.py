@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 from typing import Any
+
+import numpy as np
 
 from ...physics.validate import flag
 from . import table
@@ -14,13 +17,14 @@ def write(result: Any, place: Place, *, comments: bool = False, euler: str | Non
 
     euler : a sequence such as "ZYX", for columns of Euler angles in degrees
     """
-    import pandas
-
     with place.file.open("w", encoding="utf-8", newline="") as file:
         for number, block in enumerate(table.blocks_of(result, euler)):
             if not number and flag("comments", comments):
                 file.writelines(f"# {line}\n" for line in _comments(result, block))
-            pandas.DataFrame(block).to_csv(file, index=False, header=not number, lineterminator="\n")
+            lines = csv.writer(file, lineterminator="\n")
+            if not number:
+                lines.writerow(block)
+            lines.writerows(zip(*map(_texts, block.values()), strict=True))
 
 
 def _comments(result: Any, block: dict[str, Any]) -> list[str]:
@@ -30,3 +34,8 @@ def _comments(result: Any, block: dict[str, Any]) -> list[str]:
         unit = f" [{known['units']}]" if "units" in known else ""
         said.append(f"{name}: {known['long_name']}{unit}")
     return [" ".join(line.split()) for line in said]
+
+
+def _texts(column: Any) -> list[Any]:
+    """Numbers of a column as `csv` writes them; what is not known is empty."""
+    return ["" if x != x else x for x in np.asarray(column).tolist()]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._extras import needed
 from .. import angles, one_body
 from ..ensemble import Ensemble
 from ..store import ensemble_store, file_format
@@ -32,8 +33,7 @@ ROWS = 1 << 16
 
 def frame(result: Trajectory | Ensemble, euler: str | None = None) -> pandas.DataFrame:
     """The whole table as a DataFrame; units, meaning and conventions are in its `attrs`."""
-    import pandas
-
+    pandas = needed("pandas")
     blocks = list(blocks_of(result, euler))
     whole = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
     made = pandas.DataFrame(whole)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._extras import needed
 from ...errors import InputError
 from ...physics.bodies import Bodies
 from ...physics.observers.statistics import Statistic
@@ -308,7 +309,7 @@ def loaded(path: Path) -> StoredEnsemble | None:
 
 def dataset(many: Ensemble) -> xarray.Dataset:
     """An ensemble as an xarray Dataset; a file is opened but not read."""
-    import xarray
+    xarray = needed("xarray")
 
     if isinstance(many, StoredEnsemble):
         path = many.__dict__["path"]
@@ -361,7 +362,7 @@ def _rows_of_axes(bodies: Bodies) -> np.ndarray:
 
 def _variable(name: str, values: np.ndarray, per_body_times: bool = False) -> xarray.Variable:
     """A variable with its dimensions, meaning and unit."""
-    import xarray
+    xarray = needed("xarray")
 
     return xarray.Variable(dims_of(name, per_body_times), values, labelled(name))
 
@@ -455,7 +456,7 @@ class _ZarrCopy:
     """A new Zarr store, with the checksums of its variables."""
 
     def __init__(self, path: Path) -> None:
-        import zarr
+        zarr = needed("zarr")
 
         self.path, self.root, self.sums = path, zarr.open_group(path, mode="w", zarr_format=3), dict[str, int]()
         self.sizes: Mapping[str, int] = {}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ... import _version
+from ..._extras import needed
 from ...physics import shapes
 from .. import observables
 from ..trajectory import PRIMARY, STATES, Info, Trajectory
@@ -140,7 +141,7 @@ def derived(data: Mapping[str, np.ndarray], info: Info) -> dict[str, np.ndarray]
 
 def dataset(trajectory: Trajectory) -> xarray.Dataset:
     """A trajectory as an xarray Dataset."""
-    import xarray
+    xarray = needed("xarray")
 
     arrays = {
         name: xarray.Variable(dims, getattr(trajectory, name), labelled(name)) for name, (dims, *_) in VARIABLES.items()

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ... import _files
+from ..._extras import needed
 from ...errors import InputError
 from . import atomic
 
@@ -257,7 +258,7 @@ def _chunk_bytes(one: Mapping[str, Any]) -> int | None:
 
 def opened(path: Path, mode: str = "r") -> Any:
     """Open the group of a store whose description has been checked."""
-    import zarr
+    zarr = needed("zarr")
 
     return zarr.open_group(path, mode=mode, zarr_format=3, use_consolidated=True)
 

@@ -9,7 +9,6 @@ either, so a checksum of all bytes follows the HDF5 data and is verified before 
 from __future__ import annotations
 
 import contextlib
-import importlib
 import io
 import os
 import zlib
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ... import _files
+from ..._extras import needed
 from . import atomic, integrity
 from .integrity import CHECKSUMS, DIGEST, Damage
 
@@ -131,7 +131,7 @@ class Sink(io.RawIOBase):
 @contextlib.contextmanager
 def created(path: Path) -> Iterator[Any]:
     """Create a file to fill; on exit from the block it is closed and on disk, and every error has been raised."""
-    import h5netcdf
+    h5netcdf = needed("h5netcdf")
 
     with contextlib.closing(Sink(path)) as sink:
         file = h5netcdf.File(sink, "w", libver=VERSION)
@@ -157,7 +157,7 @@ class Guarded:
 
     def text(self, name: str, dims: tuple[str, ...], words: Any) -> None:
         """Create a variable of strings."""
-        kind = importlib.import_module("h5py").string_dtype()
+        kind = needed("h5py").string_dtype()
         self.file.create_variable(name, dims, dtype=kind)[...] = np.array(words, dtype=object)
 
     def write(self, name: str, where: Any, values: np.ndarray, axis: int = 0) -> None:
@@ -201,9 +201,9 @@ class Source:
     """A file open for reading: its attributes and variables. Links to data outside the file are rejected."""
 
     def __init__(self, raw: Any) -> None:
-        import h5netcdf
+        h5netcdf = needed("h5netcdf")
 
-        h5py = importlib.import_module("h5py")
+        h5py = needed("h5py")
         for name in raw:
             kind = raw.get(name, getclass=True)
             if not isinstance(raw.get(name, getlink=True), h5py.HardLink) or kind is not h5py.Dataset:
@@ -267,7 +267,7 @@ def _check_whole(path: Path) -> bool:
 def opened(path: Path) -> Iterator[Source]:
     """Open a file for reading, after verifying its checksum and digest if it has them."""
     whole = _check_whole(path)
-    with importlib.import_module("h5py").File(path, "r") as raw:
+    with needed("h5py").File(path, "r") as raw:
         source = Source(raw)
         if not whole and DIGEST in source.attrs:
             raise Damage("the checksum at its end is missing")

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..._extras import needed
 from ..trajectory import Info
 from . import atomic, integrity, netcdf
 from .file_format import LABELS, ROWS_PER_CHUNK, attributes, derived, described, sizes, variables
@@ -44,7 +45,7 @@ class ZarrTarget:
     """
 
     def __init__(self, path: Path, info: Info, attrs: Mapping[str, str] | None = None) -> None:
-        import zarr
+        zarr = needed("zarr")
 
         self.rows, self.info, self.attrs = 0, dataclasses.replace(info, status="running"), dict(attrs or {})
         known, size = variables(info.states), sizes(info.states)
@@ -67,7 +68,7 @@ class ZarrTarget:
         cls, path: Path, rows: int, info: Info, attrs: Mapping[str, str], sums: Mapping[str, int]
     ) -> ZarrTarget:
         """Reopen a store for appending, truncated after `rows` rows, whose checksums are `sums`."""
-        import zarr
+        zarr = needed("zarr")
 
         target = cls.__new__(cls)
         target.rows, target.info, target.attrs, target.sums = rows, info, dict(attrs), dict(sums)
@@ -94,7 +95,7 @@ class ZarrTarget:
 
     def move(self, path: Path) -> None:
         """Move the store to another path, replacing what is there."""
-        import zarr
+        zarr = needed("zarr")
 
         atomic.replace(path, self.folder)
         self.root = zarr.open_group(path, mode="r+", zarr_format=3, use_consolidated=False)
@@ -159,7 +160,7 @@ def _readable() -> Iterator[None]:
 
 def consolidated(root: Any) -> None:
     """Write the descriptions of all arrays into the root of a store."""
-    import zarr
+    zarr = needed("zarr")
 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Consolidated metadata")

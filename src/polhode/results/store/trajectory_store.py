@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import importlib.util
 import math
 import os
 from collections.abc import Iterator, Mapping
@@ -21,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._extras import needed
 from ...errors import InputError
 from ...physics import problem_data
 from ...physics.problem import Problem
@@ -56,8 +56,7 @@ def checked(path: str | Path) -> Path:
     path = file_path(path, "a trajectory file must be a path that ends in .zarr or .nc")
     if path.suffix not in SUFFIXES:
         raise InputError(f"a trajectory file must end in .zarr or .nc; got {path.name!r}")
-    if path.suffix == ".nc" and importlib.util.find_spec("h5py") is None:
-        raise InputError(f"{path.name} needs the package h5py, which is not installed; use a name that ends in .zarr")
+    needed("zarr" if path.suffix == ".zarr" else "h5netcdf")
     return path
 
 

@@ -12,6 +12,7 @@ import contextlib
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
+from ..._extras import needed
 from ...errors import InputError, StepError
 from .shards import Done, Plan, run_shard
 
@@ -31,7 +32,7 @@ PATIENCE = 60.0
 @contextlib.contextmanager
 def connected(scheduler: Any) -> Iterator[Callable[[Plan, list[int]], Generator[Done, None, None]]]:
     """Yield a function that runs shards on a cluster, given as "tcp://host:port" or a `distributed.Client`."""
-    distributed = _distributed()
+    distributed = needed("distributed")
     if not isinstance(scheduler, str | distributed.Client):
         raise InputError(
             f"scheduler must be an address like 'tcp://host:8786' or a distributed.Client; got a "
@@ -39,14 +40,6 @@ def connected(scheduler: Any) -> Iterator[Callable[[Plan, list[int]], Generator[
         )
     with _client(distributed, scheduler) as client:
         yield lambda plan, todo: _collected(distributed, client, plan, todo)
-
-
-def _distributed() -> Any:
-    try:
-        import distributed
-    except ImportError:
-        raise InputError("a cluster needs Dask, which is not installed: pip install 'polhode[cluster]'") from None
-    return distributed
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ... import _version
+from ..._extras import needed
 from ...errors import InputError
 from ...physics.control.controller import control_in
 from ...physics.observers.event import Event
@@ -48,7 +49,7 @@ INPUTS = {"own": "axes of the bodies", "quaternion": "attitudes", "momentum": "m
 
 def create(path: Path, task: Task, shard_size: int, labels: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> None:
     """Create a store for a task, with no shard done, atomically. The caller holds its lock."""
-    import zarr
+    zarr = needed("zarr")
 
     new = atomic.hidden(path)
     try:
