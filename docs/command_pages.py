@@ -18,7 +18,7 @@ This page lists every command with its arguments and options, as `polhode COMMAN
 def page() -> str:
     """Every command with its arguments, options and examples."""
     group: Any = typer.main.get_command(cli.app)
-    parts = [HEAD, *(_command(name, command) for name, command in group.commands.items())]
+    parts = [HEAD, *(_command(name, command) for name, command in group.commands.items() if not command.hidden)]
     return "\n\n".join(parts) + "\n"
 
 

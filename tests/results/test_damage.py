@@ -542,7 +542,7 @@ def test_the_summary_of_a_run_reads_its_file_in_parts(monkeypatch: pytest.Monkey
     assert len(stored) == steps + 1
     assert stored.changes() == sol.changes()
     assert stored.last().momentum.tobytes() == sol.momentum[-1:].tobytes()
-    command._print(TOP, stored, None, True, "")
+    command._print(TOP, stored, None, True, "", None)
 
 
 def test_xarray_finds_damage_too() -> None:

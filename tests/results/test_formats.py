@@ -344,7 +344,7 @@ def test_own_files_by_suffix_and_others_by_name(sol: ph.Trajectory) -> None:
 
 def test_a_missing_package_is_named(sol: ph.Trajectory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
-    with pytest.raises(ph.InputError, match=r"needs pyarrow; install it with: pip install 'polhode\[arrow\]'"):
+    with pytest.raises(ph.InputError, match=r"need pyarrow, which is not installed: pip install 'polhode\[arrow\]'"):
         sol.export("run.parquet")
     assert list(Path().iterdir()) == []
 
