@@ -418,11 +418,13 @@ def of_pictures(body: ph.Body, free: ph.Problem, sol: Any, many: Any) -> Calls:
     animation = {"path": "a.gif", "speed": None, "seconds": 0.2, "fps": 5, "size": (64, 64), "body": None,
                  "overwrite": True}  # fmt: skip
     found: Calls = {f"plots.TrajectoryPlots.{word}": (getattr(sol.plot, word), {"ax": None}) for word in (
-        "drift", "energy", "herpolhode", "momentum", "polhode")}  # fmt: skip
+        "drift", "energy", "herpolhode", "momentum", "omega")}  # fmt: skip
     found |= {f"plots.EnsemblePlots.{word}": (getattr(many.plot, word), {"bodies": [0, 1], "ax": None}) for word in (
-        "energy", "polhode")}  # fmt: skip
+        "energy",)}  # fmt: skip
     return found | {
         "animate": (ph.animate, {"sols": sol, **animation}), "Trajectory.animate": (sol.animate, animation),
+        "plots.TrajectoryPlots.polhode": (sol.plot.polhode, {"ax": None, "on": "ellipsoid"}),
+        "plots.EnsemblePlots.polhode": (many.plot.polhode, {"bodies": [0, 1], "ax": None, "on": "ellipsoid"}),
         "plots.EnsemblePlots.attitude": (many.plot.attitude, {"bodies": [0, 1], "axis": "z", "ax": None}),
         "plots.EnsemblePlots.drift": (many.plot.drift, {"ax": None}),
         "plots.TrajectoryPlots.attitude": (sol.plot.attitude, {"axes": "z", "ax": None}),

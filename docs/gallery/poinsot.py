@@ -1,7 +1,7 @@
 """Poinsot's picture: polhode and herpolhode.
 
-Without a torque the angular momentum, seen from the body, follows a polhode, the intersection of a sphere with the
-ellipsoid of constant energy (left). In space the tip of the angular velocity stays in a plane and draws a herpolhode
+Without a torque the tip of the angular velocity, seen from the body, follows a polhode on the ellipsoid of constant
+energy (left). In space the tip of the angular velocity stays in a plane and draws a herpolhode
 there (right), between two circles that it touches in turn; "the polhode rolls without slipping on the herpolhode
 lying in the invariable plane" (Goldstein). The distance of the plane from the centre is 2 E/L; along the exact
 solution it is constant to 1e-13.

@@ -14,6 +14,7 @@ import matplotlib
 import matplotlib.pyplot
 import pytest
 import typer
+from tools import readme_picture
 from tools.documents import blocks, command_lines, made_by, reader_files
 from typer.testing import CliRunner
 
@@ -101,13 +102,21 @@ def test_code_in_documents_runs(page, kinds, plain, tmp_path, monkeypatch, reque
     assert list(ph.methods) == book, "a document must not leave methods in the book: use register=False"
 
 
+def test_the_first_figure_is_drawn_by_the_block_beside_it():
+    """`python -m tools.readme_picture` draws it anew; the block is short."""
+    block = readme_picture.block()
+    assert readme_picture.drawn_from() == block
+    assert len([line for line in block.splitlines() if line]) <= 6
+
+
 def test_the_picture_of_the_readme_is_drawn_by_make_run():
     """It shows the methods that `polhode compare fast_top` takes now."""
     problem = ph.problems.fast_top()
-    texts = re.findall(r"<!-- (.*?) -->", (ROOT / "docs" / "fast_top.svg").read_text("utf-8"))
-    shown = {text.partition(" (")[0] for text in texts} & set(ph.methods)
+    text = (ROOT / "docs" / "fast_top.svg").read_text("utf-8")
+    texts = re.findall(r"<!-- (.*?) -->", text)
+    shown = set(re.findall(r'<g id="([^"]+)"', text)) & set(ph.methods)
     assert shown == {method.name for method in comparison.default_methods(problem)}
-    assert f"fast_top, dt = {comparison.middle(comparison.default_steps(problem)):g}" in texts
+    assert f"Fast top, dt = {comparison.middle(comparison.default_steps(problem)):g}" in texts
     assert "overview.svg" in cli.FILES
 
 

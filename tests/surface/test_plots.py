@@ -17,6 +17,7 @@ import pytest
 import polhode as ph
 from polhode import plots
 from polhode.analysis.convergence import Row
+from polhode.plots.polhode import ellipsoid_of
 from polhode.plots.sphere import path_on
 from polhode.plots.style import checked
 from polhode.run.poinsot import herpolhode_ring
@@ -50,7 +51,7 @@ def finite_points(ax):
     return sum(int(np.isfinite(np.asarray(line.get_ydata(), dtype=float)).sum()) for line in ax.lines)
 
 
-@pytest.mark.parametrize("name", ["energy", "momentum"])
+@pytest.mark.parametrize("name", ["omega", "energy", "momentum"])
 def test_pictures_over_time(sol, name, tmp_path):
     fig, ax = getattr(sol.plot, name)()
     assert "t" in ax.get_xlabel()
@@ -62,9 +63,9 @@ def test_pictures_over_time(sol, name, tmp_path):
     assert (tmp_path / "a.svg").read_text("utf-8").count("<path") > 5
 
 
-@pytest.mark.parametrize("name", ["attitude", "polhode"])
-def test_pictures_on_the_sphere(sol, name, tmp_path):
-    fig, ax = getattr(sol.plot, name)()
+@pytest.mark.parametrize(("name", "how"), [("attitude", {}), ("polhode", {"on": "sphere"})])
+def test_pictures_on_the_sphere(sol, name, how, tmp_path):
+    fig, ax = getattr(sol.plot, name)(**how)
     assert len(ax.texts) == 3
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels[-2:] == ["start", "end"]
@@ -73,6 +74,85 @@ def test_pictures_on_the_sphere(sol, name, tmp_path):
         assert (np.isnan(size) | ((size > 1 - 1e-9) & (size < 1.3))).all()
     plots.save(fig, tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 5000
+
+
+def lines_in_space(ax):
+    return [np.array(line.get_data_3d(), dtype=float).T for line in ax.lines]
+
+
+TENSOR = [[2.0, 0.3, 0.1], [0.3, 3.0, 0.2], [0.1, 0.2, 4.0]]
+
+
+def test_the_polhode_is_drawn_on_the_energy_ellipsoid():
+    """All polhodes lie on omega . I omega = 2 T, as does the surface."""
+    problem = ph.Problem(ph.Body(TENSOR), omega=[0.1, 2.0, 0.3])
+    sol = ph.exact(problem, np.linspace(0.0, 30.0, 400))
+    _, ax = sol.plot.polhode()
+    twice = 2 * sol.energy[0]
+    *curves, start, end = lines_in_space(ax)[:-3]  # the last three are the axes
+    assert len(curves) > 10
+    for points in (*curves, start, end):
+        finite = points[np.isfinite(points).all(axis=1)]
+        level = np.einsum("ni,ij,nj->n", finite, TENSOR, finite)
+        assert level == pytest.approx(np.full(len(finite), twice), rel=1e-9)
+    path = np.where(np.isfinite(curves[-2]), curves[-2], curves[-1])
+    assert path == pytest.approx(sol.omega, abs=1e-12)
+    assert start == pytest.approx(sol.omega[:1])
+    surface = np.random.default_rng(1).normal(size=(20, 3))
+    surface = surface / np.linalg.norm(surface, axis=1, keepdims=True) @ ellipsoid_of(sol).shape.T
+    assert np.einsum("ni,ij,nj->n", surface, TENSOR, surface) == pytest.approx(np.full(len(surface), twice))
+    assert len(ax.collections) == 1
+    assert "2T" in ax.get_legend().get_title().get_text()
+
+
+def test_a_path_without_an_ellipsoid_is_drawn_alone():
+    """Under a torque that changes the kinetic energy, at rest, and on an ellipsoid like a needle."""
+    drag = ph.Problem(ph.Body([1.0, 2.0, 2.5]), ph.fields.linear_drag(0.1), omega=[1.0, 0.2, 0.3])
+    rest = ph.Problem(ph.Body([1.0, 2.0, 3.0]), omega=[0.0, 0.0, 0.0])
+    needle = ph.Problem(ph.Body([1e-4, 1.0, 1.0]), omega=[0.0, 1.0, 0.0])
+    for problem in (drag, rest, needle):
+        sol = ph.solve(problem, METHOD, dt=0.1, steps=40)
+        _, ax = sol.plot.polhode()
+        assert not ax.collections
+        assert lines_in_space(ax)[0] == pytest.approx(sol.omega)
+        assert "ellipsoid" not in ax.get_legend().get_title().get_text()
+
+
+def test_polhodes_of_an_ensemble():
+    """On one ellipsoid if the bodies have the same inertia, else alone."""
+    momenta = [[1.0, 0.01, 0.0], [0.0, 2.0, 0.01]]
+    same = ph.ensemble([1.5, 2.0, 2.5], None, momenta, "dmv6", dt=0.1, steps=20, every=1)
+    _, ax = same.plot.polhode()
+    front, behind = lines_in_space(ax)[:2]
+    path = np.where(np.isfinite(front), front, behind)
+    assert path == pytest.approx(same[0].omega / math.sqrt(2 * same[0].energy[0]))
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["body 0", "body 1"]
+    other = ph.ensemble([[1.5, 2.0, 2.5], [1.0, 2.0, 2.5]], None, momenta, "dmv6", dt=0.1, steps=20, every=1)
+    _, ax = other.plot.polhode()
+    assert not ax.collections
+    assert lines_in_space(ax)[1] == pytest.approx(other[1].omega)
+
+
+def test_components_of_omega(sol):
+    _, ax = sol.plot.omega()
+    drawn = np.stack([line.get_ydata() for line in ax.lines], axis=-1)
+    assert (drawn == sol.omega).all()
+    assert "angular velocity" in ax.get_ylabel()
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [rf"$\omega_{i}$" for i in (1, 2, 3)]
+
+
+def test_titles_are_words(sol):
+    """The problem in words, and how it was computed in small print; names that users gave stay as they are."""
+    handle = ph.exact(ph.problems.t_handle(), [0.0, 1.0])
+    _, ax = handle.plot.energy()
+    assert (ax.get_title(loc="left"), ax.get_title(loc="right")) == ("T-handle", "jacobi")
+    assert sol.plot.polhode()[1].get_title(loc="left") == "Free body"
+    own = ph.Problem(ph.Body([1.0, 2.0, 3.0]), omega=[0.0, 1.0, 0.0], name="my_cube_sat")
+    assert ph.exact(own, [0.0, 1.0]).plot.omega()[1].get_title(loc="left") == "my_cube_sat"
+    assert "error of energy" in ax.get_ylabel()
+    drag = ph.Problem(ph.Body([1.0, 2.0, 2.5]), ph.fields.linear_drag(0.1), omega=[1.0, 0.2, 0.3])
+    slowed = ph.solve(drag, METHOD, dt=0.1, steps=5)
+    assert "change of energy" in slowed.plot.energy()[1].get_ylabel()
 
 
 def test_attitude_of_chosen_axes(sol):
@@ -100,7 +180,7 @@ def test_drift_of_one_trajectory(sol):
     ends = [line.get_ydata()[-1] for line in ax.lines]
     assert ends == pytest.approx([max(size, plots.style.SMALLEST) for size in sol.drift().values()], rel=1e-9)
     assert all(np.array_equal(line.get_xdata(), sol.t[1:]) for line in ax.lines)
-    assert [text.get_text()[:6] for text in ax.get_legend().get_texts()] == ["energy", "spatia", "its le"]
+    assert [text.get_text()[:6] for text in ax.get_legend().get_texts()] == ["energy", "angula", "its le"]
 
 
 def test_drift_of_a_top_and_of_a_body_with_drag():
@@ -165,8 +245,30 @@ def test_work_precision_plot(rows):
 
 
 def test_comparison_plot(rows, sol):
-    _, axes = plots.comparison_plot(rows, [sol])
-    assert [bool(ax.get_legend()) for ax in axes] == [False, True]
+    fig, axes = plots.comparison_plot(rows, [sol])
+    labels = [text.get_text() for text in fig.legends[0].get_texts()]
+    assert sorted(label.split(": ")[-1] for label in labels) == sorted([METHOD.name, "one", "other (1 of 4 failed)"])
+    assert {line.get_gid() for line in axes[0].lines} == {"one", "other", None}
+    assert [line.get_gid() for line in axes[1].lines] == [METHOD.name]
+
+
+def test_of_many_methods_the_best_of_each_order_are_named(rows):
+    many = [dataclasses.replace(row, method=f"m{k}", attitude_error=(1 + k) * row.attitude_error, order=2.0 + k % 3)
+            for k in range(9) for row in rows[:3]]  # fmt: skip
+    fig, axes = plots.comparison_plot(many, [])
+    assert [text.get_text() for text in fig.legends[0].get_texts()] == ["m0", "m1", "m2", "6 other methods"]
+    assert "order (2, 3, 4)" in fig.legends[0].get_title().get_text()
+    colours = {line.get_gid(): line.get_color() for line in axes[0].lines}
+    assert len({colours[f"m{k}"] for k in range(3)}) == 3
+    assert {colours[f"m{k}"] for k in range(3, 9)} == {plots.style.GREY["color"]}
+
+
+def test_methods_in_words():
+    """What they are, from their description, before the name."""
+    in_words = plots.convergence._in_words
+    assert in_words("taylor(6)") == "Taylor series of order 6: taylor(6)"
+    assert in_words("galpha(0.8)") == "Generalised-alpha method: galpha(0.8)"
+    assert in_words("mine") == "mine"
 
 
 def test_pictures_survive_failures_only(sol):
@@ -299,6 +401,8 @@ def test_names_on_logarithmic_axes_do_not_meet(rows) -> None:
         (lambda sol: sol.plot.polhode(ax=plt.figure().add_subplot()), r"projection='3d'\); got rectilinear axes"),
         (lambda sol: sol.plot.energy(ax=plt.figure().add_subplot(projection="3d")), r"add_subplot\(\); got 3d axes"),
         (lambda sol: sol.plot.energy(ax=3), "got int"),
+        (lambda sol: sol.plot.polhode(on="cube"), "on must be 'ellipsoid' or 'sphere'; got 'cube'"),
+        (lambda sol: ph.plots.polhode_family(ph.Body([0.0, 1.0, 1.0])), "zero has no energy ellipsoid"),
         (lambda sol: sol.plot.attitude(3), "axes must be some of"),
         (lambda sol: ph.plots.drift_plot([]), "one or several"),
         (lambda sol: ph.plots.drift_plot([3]), "one or several"),

@@ -12,6 +12,7 @@ import typer
 from ..compile.clock import Stopwatch
 from ..errors import InputError
 from ..methods.record import formatted
+from ..physics import library
 from ..physics.conserved import conserved
 from ..physics.problem import Problem
 from ..results.store.atomic import folder_for
@@ -157,7 +158,7 @@ def _write_comparison(
     from ..analysis import comparison
 
     folder.mkdir(parents=True, exist_ok=True)
-    title = f"{problem.name}, t = {reference.t:g}"
+    title = f"{library.title(problem.name)}, t = {reference.t:g}"
     drawings: dict[str, Callable[[Any], Any]] = {
         "overview": lambda plots: plots.comparison_plot(rows, paths, title=title),
         "error_vs_dt": lambda plots: plots.convergence_plot(rows, title=title),

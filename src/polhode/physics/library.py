@@ -20,6 +20,10 @@ from .shapes import Shape
 _MAKERS: dict[str, Callable[[], Problem]] = {}
 
 
+WORDS = {"t_handle": "T-handle", "zanna_body": "Zanna's body"}
+"""Names of problems in words, where they are not the name with spaces."""
+
+
 @potential
 def quadratic(R: Any, k: Any) -> Any:
     """A potential quadratic in R without symmetry: U = k (R12^2 + 2 R23^2 + R31 R32)/2."""
@@ -146,6 +150,11 @@ def zanna_body() -> Problem:
     """The free body of Zanna's experiments: J = (0.9218, 0.7382, 0.1763), moments J2 + J3, J3 + J1, J1 + J2."""
     a, b, c = 0.9218, 0.7382, 0.1763
     return Problem(Body([b + c, c + a, a + b]), momentum=[0.4165, 0.9072, 0.0588], t_end=10.0, dt=0.5)
+
+
+def title(name: str) -> str:
+    """The name of a problem in words, for titles: "Fast top" for fast_top; other names are the user's own words."""
+    return WORDS.get(name) or (name.replace("_", " ").capitalize() if name in _MAKERS else name)
 
 
 @named

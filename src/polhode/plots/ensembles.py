@@ -9,12 +9,14 @@ import numpy as np
 
 from ..analysis.invariants import energy_change
 from ..errors import InputError
+from ..physics.library import title
 from ..physics.validate import word
 from ..results import one_body
 from ..results.ensemble import Ensemble
 from ..results.trajectory import Trajectory
+from .polhode import draw_several
 from .sphere import frame_of, path_on, sphere
-from .style import COLOURS, DASHES, TIME, Picture, axes_of, legend_above, styled, worst_so_far
+from .style import COLOURS, DASHES, TIME, Picture, axes_of, legend_above, styled, titled, worst_so_far
 from .trajectories import momentum_directions
 
 QUANTILES = (("median", 0.5), ("90 %", 0.9), ("largest", 1.0))
@@ -28,6 +30,10 @@ class EnsemblePlots:
         if not len(many):
             raise InputError("this ensemble has no bodies to draw")
         self.many = many
+
+    def _titled(self, ax: Any) -> None:
+        name = title(self.many.known_bodies.name) or "Ensemble"
+        titled(ax, f"{name}, {len(self.many)} bodies", self.many.method)
 
     def _chosen(self, bodies: Iterable[int] | None) -> list[tuple[int, Trajectory]]:
         """Some bodies, as many as there are colours."""
@@ -45,8 +51,9 @@ class EnsemblePlots:
         for colour, (i, sol) in zip(COLOURS, chosen, strict=False):
             ax.plot(sol.t, energy_change(sol.energy), color=colour, label=f"body {i}")
         ax.ticklabel_format(axis="y", style="sci", scilimits=(-2, 2), useMathText=True)
-        ax.set(xlabel=TIME, ylabel=r"change of energy $(E - E_0)/|E_0|$", title=self.many.method)
+        ax.set(xlabel=TIME, ylabel=r"change of energy $(E - E_0)/|E_0|$")
         ax.margins(x=0.01)
+        self._titled(ax)
         legend_above(ax, 4)
         return fig, ax
 
@@ -70,8 +77,9 @@ class EnsemblePlots:
             line = np.quantile(worst, q, axis=-1)
             ax.plot(many.t[1:], line, color=COLOURS[k], linestyle=DASHES[k], label=label)
         ax.set_yscale("log")
-        ax.set(xlabel=TIME, ylabel=r"largest $|E - E_0|/|E_0|$ so far", title=f"{many.method}, {len(many)} bodies")
+        ax.set(xlabel=TIME, ylabel=r"largest error of energy so far, $|E - E_0|/|E_0|$")
         ax.margins(x=0.01)
+        self._titled(ax)
         legend_above(ax, len(QUANTILES))
         return fig, ax
 
@@ -84,11 +92,22 @@ class EnsemblePlots:
         )
 
     @styled
-    def polhode(self, bodies: Iterable[int] | None = None, ax: Any = None) -> Picture:
-        """Paths of the momenta of some bodies, in their body frames, on the unit sphere."""
-        return self._on_sphere(
-            bodies, momentum_directions, (r"$\Pi_1$", r"$\Pi_2$", r"$\Pi_3$"), r"body frame; $\Pi/|\Pi|$", ax
-        )
+    def polhode(self, bodies: Iterable[int] | None = None, ax: Any = None, on: str = "ellipsoid") -> Picture:
+        """Paths of the angular velocities of some bodies, in their body frames, on the energy ellipsoid.
+
+        Divided by the square root of 2 T, for one ellipsoid holds all. If kinetic energies change, or the bodies have
+        different inertias, the paths are drawn alone. With on="sphere": directions of the momenta on the unit sphere.
+        """
+        if word("on", on, "ellipsoid", "sphere") == "sphere":
+            return self._on_sphere(
+                bodies, momentum_directions, (r"$\Pi_1$", r"$\Pi_2$", r"$\Pi_3$"), r"body frame; $\Pi/|\Pi|$", ax
+            )
+        chosen = self._chosen(bodies)
+        fig, ax = axes_of(ax, (4.6, 4.6), "3d")
+        paths = [(sol, colour, f"body {i}") for colour, (i, sol) in zip(COLOURS, chosen, strict=False)]
+        draw_several(ax, paths)
+        self._titled(ax)
+        return fig, ax
 
     def _on_sphere(
         self, bodies: Any, points: Callable[[Trajectory], np.ndarray], names: tuple[str, ...], what: str, ax: Any
@@ -99,5 +118,5 @@ class EnsemblePlots:
         for colour, (i, sol) in zip(COLOURS, chosen, strict=False):
             path_on(ax, points(sol), colour, f"body {i}")
         frame_of(ax, names, what)
-        ax.set_title(self.many.method)
+        self._titled(ax)
         return fig, ax

@@ -10,12 +10,13 @@ import numpy as np
 from ..analysis.invariants import polhode_sides
 from ..errors import InputError
 from ..physics.body import Body
+from ..physics.library import title
 from ..physics.problem import Problem
 from ..physics.validate import positive, several, whole_number
 from ..run.exact import exact
 from ..run.poinsot import cycles, finite_period, herpolhode, herpolhode_ring, precession_angle
-from .sphere import frame_of, path_on, sphere
-from .style import COLOURS, DASHES, TIME, Picture, axes_of, expect, legend_above, momentum_plane, styled
+from .polhode import Ellipsoid
+from .style import COLOURS, DASHES, TIME, Picture, axes_of, expect, legend_above, momentum_plane, styled, titled
 from .trajectories import TrajectoryPlots
 
 SIDES = {1: (COLOURS[0], "smallest moment"), 0: ("black", "separatrix"), -1: (COLOURS[1], "largest moment")}
@@ -27,19 +28,22 @@ MOST_PERIODS, MOST_POLHODES = 500, 200
 
 @styled
 def polhode_family(body: Body, ax: Any = None, count: int = 5) -> Picture:
-    """The polhodes of a free body on the momentum sphere: around the largest and the smallest moment, and between."""
+    """The polhodes of a free body on its energy ellipsoid: around the largest and the smallest moment, and between."""
     expect("body", body, Body)
     fig, ax = axes_of(ax, (4.6, 4.6), "3d")
-    sphere(ax)
+    if not body.moments[0] > 0:
+        raise InputError("a body whose moment about an axis is zero has no energy ellipsoid, so no polhodes", "body")
+    on = Ellipsoid(body.inertia, 1.0)
+    on.draw(ax, grey=False)
     labelled: set[int] = set()
     if whole_number("count", count) > MOST_POLHODES:
         raise InputError(f"count must be at most {MOST_POLHODES}; got {count}", "count")
     for curve, side in zip(*polhode_sides(body.inertia, int(count)), strict=True):
         colour, name = SIDES[side]
-        path_on(ax, curve, colour, "" if side in labelled else name, 1.4 if side == 0 else 0.9)
+        on.path(ax, on.above(curve), colour, "" if side in labelled else name, 1.4 if side == 0 else 0.9)
         labelled.add(side)
-    frame_of(ax, (r"$\Pi_1$", r"$\Pi_2$", r"$\Pi_3$"), "body frame; polhodes around the axis of the")
-    ax.set_title(f"polhodes, I = ({', '.join(f'{x:.4g}' for x in body.moments)})")
+    on.frame(ax, "body frame; polhodes around the axis of the")
+    titled(ax, f"Polhodes, I = ({', '.join(f'{x:.4g}' for x in body.moments)})", "")
     return fig, ax
 
 
@@ -79,7 +83,7 @@ def flip_plot(problem: Problem, ax: Any = None, periods: float = 2.0) -> Picture
         ax.plot(t, shares[:, i], color=COLOURS[i], linestyle=DASHES[i], label=description)
     for k in range(1, int(periods) + 1):
         ax.axvline(problem.t0 + k * turn, color="0.5", linewidth=0.8)
-    ax.set(xlabel=TIME, ylabel=r"$\Pi/|\Pi|$, principal axes", ylim=(-1.08, 1.08))
+    ax.set(xlabel=TIME, ylabel=r"angular momentum in the body, $\Pi/|\Pi|$", ylim=(-1.08, 1.08))
     ax.margins(x=0.01)
     angle = math.degrees(precession_angle(problem))
     ax.set_title(f"{_lead(problem)}period {turn:.5g}, precession {angle:.5g}$^\\circ$ about $L$")
@@ -128,9 +132,9 @@ def poinsot_plot(problem: Problem) -> Picture:
     flip_plot(problem, axes[2])
     cycle_plot(problem.body, axes[3:])
     upper.tick_params(labelbottom=False)
-    axes[0].set_title(f"{_lead(problem)}polhode, one period")
+    titled(axes[0], f"{_lead(problem)}polhode, one period", "")
     return fig, np.array(axes)
 
 
 def _lead(problem: Problem) -> str:
-    return f"{problem.name}: " if problem.name else ""
+    return f"{title(problem.name)}: " if problem.name else ""

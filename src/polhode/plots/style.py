@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -89,6 +89,17 @@ def look(i: int) -> dict[str, Any]:
     }
 
 
+GREY: Mapping[str, Any] = {"color": "0.82", "linewidth": 0.8, "zorder": 1}
+"""Look of the lines behind those that matter."""
+
+
+def looks(names: Iterable[str], strong: Sequence[str] | None = None) -> dict[str, dict[str, Any]]:
+    """The look of each line: all different, or grey apart from the strong ones."""
+    every = list(names)
+    chosen = every if strong is None else list(strong)
+    return {name: look(chosen.index(name)) if name in chosen else dict(GREY) for name in every}
+
+
 def save(fig: Any, *paths: str | Path) -> None:
     """Write a figure to files in the formats of their suffixes, and close it. Equal figures give equal bytes."""
     matplotlib, plt = needed("matplotlib"), needed("matplotlib.pyplot")
@@ -135,6 +146,12 @@ def log_axes(ax: Any) -> None:
             axis.set_major_formatter(
                 LogFormatterSciNotation(labelOnlyBase=False, minor_thresholds=(math.inf, math.inf))
             )
+
+
+def titled(ax: Any, name: str, small: str) -> None:
+    """Write what is drawn above the plot at the left, and how it was computed in small print at the right."""
+    ax.set_title(name, loc="left")
+    ax.set_title(small, loc="right", fontsize=7, color="0.45")
 
 
 def legend_above(ax: Any, columns: int) -> None:

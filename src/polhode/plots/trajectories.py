@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,10 @@ import numpy as np
 from ..analysis.invariants import energy_change, momentum_change, polhodes
 from ..errors import InputError
 from ..physics.conserved import AXES, Conserved
-from ..physics.validate import several
+from ..physics.validate import several, word
 from ..results.trajectory import Trajectory
 from ..run.poinsot import omega_across
+from .polhode import draw as draw_polhode
 from .sphere import ends_of, frame_of, path_on, sphere
 from .style import (
     COLOURS,
@@ -27,8 +28,12 @@ from .style import (
     look,
     momentum_plane,
     styled,
+    titled,
     worst_so_far,
 )
+
+MOMENTA = {"spatial_momentum": "angular momentum", "vertical_momentum": "vertical angular momentum"}
+"""Conserved parts of the momentum in words."""
 
 SEGMENT, MOST_POINTS = 0.05, 20_000
 """Rotation between two points of a curve in radians, and the most points used for that."""
@@ -43,9 +48,14 @@ class TrajectoryPlots:
             raise InputError("this trajectory has no states to draw")
         self.sol = sol
 
+    def _titled(self, ax: Any) -> None:
+        titled(ax, self.sol.info.title, self.sol.info.made)
+
     @property
-    def _title(self) -> str:
-        return ": ".join(x for x in (self.sol.info.problem, self.sol.info.made) if x)
+    def _energy(self) -> str:
+        """What a change of the energy is: an error if the motion conserves it."""
+        known = self.sol.conserved
+        return "error of energy" if known is not None and known.energy else "change of energy"
 
     @functools.cached_property
     def _curve(self) -> Trajectory:
@@ -59,14 +69,28 @@ class TrajectoryPlots:
         return sol.at(np.concatenate([*inner, sol.t[-1:]]))
 
     @styled
+    def omega(self, ax: Any = None) -> Picture:
+        """Components of the angular velocity in the body frame over time."""
+        fig, ax = axes_of(ax)
+        for i in range(3):
+            line = {"color": COLOURS[i], "linestyle": DASHES[i], "label": rf"$\omega_{i + 1}$"}
+            ax.plot(self._curve.t, self._curve.omega[:, i], **line)
+        ax.set(xlabel=TIME, ylabel="angular velocity (body frame)")
+        ax.margins(x=0.01)
+        self._titled(ax)
+        legend_above(ax, 3)
+        return fig, ax
+
+    @styled
     def energy(self, ax: Any = None) -> Picture:
         """Relative change of the energy over time."""
         fig, ax = axes_of(ax)
         ax.axhline(0, color="0.5", linewidth=0.8)
         ax.plot(self.sol.t, energy_change(self.sol.energy), color=COLOURS[0])
         ax.ticklabel_format(axis="y", style="sci", scilimits=(-2, 2), useMathText=True)
-        ax.set(xlabel=TIME, ylabel=r"change of energy $(E - E_0)/|E_0|$", title=self._title)
+        ax.set(xlabel=TIME, ylabel=rf"{self._energy} $(E - E_0)/|E_0|$")
         ax.margins(x=0.01)
+        self._titled(ax)
         return fig, ax
 
     @styled
@@ -79,8 +103,9 @@ class TrajectoryPlots:
         length = np.linalg.norm(self.sol.momentum, axis=1, keepdims=True)
         self._change(ax, momentum_change(length, np.ones((1, 1))), r"$|\pi| = |\Pi|$", 3)
         ax.set_yscale("log")
-        ax.set(xlabel=TIME, ylabel=r"largest $|\Delta\pi|/|\pi_0|$ so far", title=self._title)
+        ax.set(xlabel=TIME, ylabel=r"change of angular momentum, $|\Delta\pi|/|\pi_0|$")
         ax.margins(x=0.01)
+        self._titled(ax)
         legend_above(ax, 4)
         return fig, ax
 
@@ -94,17 +119,18 @@ class TrajectoryPlots:
         known = self.sol.conserved
         kept = Conserved(True, AXES) if known is None or not (known.energy or known.momentum) else known
         if kept.energy:
-            self._change(ax, energy_change(self.sol.energy), "energy $E$", 0)
+            self._change(ax, energy_change(self.sol.energy), "energy", 0)
         if kept.momentum:
             part = np.array(kept.directions)
-            label = kept.momentum.replace("_", " ")
-            self._change(ax, momentum_change(self.sol.spatial_momentum, part), rf"{label} $\pi$", 1)
+            label = MOMENTA.get(kept.momentum, "angular momentum in space")
+            self._change(ax, momentum_change(self.sol.spatial_momentum, part), label, 1)
         if len(kept.directions) == 3:
             length = np.linalg.norm(self.sol.momentum, axis=1, keepdims=True)
-            self._change(ax, momentum_change(length, np.ones((1, 1))), r"its length $|\pi| = |\Pi|$", 2)
+            self._change(ax, momentum_change(length, np.ones((1, 1))), "its length", 2)
         ax.set_yscale("log")
-        ax.set(xlabel=TIME, ylabel="largest relative change so far", title=self._title)
+        ax.set(xlabel=TIME, ylabel="largest relative error so far" if known else "largest relative change so far")
         ax.margins(x=0.01)
+        self._titled(ax)
         legend_above(ax, 3)
         return fig, ax
 
@@ -124,13 +150,27 @@ class TrajectoryPlots:
         for c in axes:
             ends_of(ax, self.sol.matrix[:, :, "xyz".index(c)], c == axes[0])
         frame_of(ax, ("$x$", "$y$", "$z$"), "space frame")
-        ax.set_title(self._title)
+        self._titled(ax)
         return fig, ax
 
     @styled
-    def polhode(self, ax: Any = None) -> Picture:
-        """Path of the momentum in the body on the momentum sphere, with the polhodes if I is constant."""
+    def polhode(self, ax: Any = None, on: str = "ellipsoid") -> Picture:
+        """Path of the angular velocity in the body on the energy ellipsoid, with other polhodes in grey.
+
+        If the kinetic energy changes, as under a torque, there is no such ellipsoid, and the path is drawn alone.
+        With on="sphere": path of the direction of the momentum in the body on the unit sphere.
+        """
+        on = word("on", on, "ellipsoid", "sphere")
         fig, ax = axes_of(ax, (4.6, 4.6), "3d")
+        if on == "ellipsoid":
+            draw_polhode(ax, self.sol, self._curve, COLOURS[1])
+        else:
+            self._momentum_on_sphere(ax)
+        self._titled(ax)
+        return fig, ax
+
+    def _momentum_on_sphere(self, ax: Any) -> None:
+        """Path of the direction of the momentum in the body; in grey those of free bodies, if I is constant."""
         sphere(ax)
         for curve in [] if self.sol.has_varying_inertia else polhodes(np.array(self.sol.info.inertia)):
             path_on(ax, curve, "0.55", "", 0.6)
@@ -138,8 +178,6 @@ class TrajectoryPlots:
         path_on(ax, points, COLOURS[1], r"$\Pi(t)/|\Pi(t)|$")
         ends_of(ax, points, True)
         frame_of(ax, (r"$\Pi_1$", r"$\Pi_2$", r"$\Pi_3$"), "body frame; grey: curves of constant energy")
-        ax.set_title(self._title)
-        return fig, ax
 
     @styled
     def herpolhode(self, ax: Any = None) -> Picture:
@@ -157,7 +195,7 @@ class TrajectoryPlots:
         ax.plot(
             *path[-1], marker="s", color="black", markersize=7, markerfacecolor="none", linestyle="none", label="end"
         )
-        ax.set_title(self._title)
+        self._titled(ax)
         legend_above(ax, 4)
         return fig, ax
 
@@ -173,8 +211,8 @@ class TrajectoryPlots:
         self.attitude(ax=axes[2])
         self.polhode(ax=axes[3])
         for ax in axes:
-            ax.set_title("")
-        fig.suptitle(self._title, fontsize=10)
+            titled(ax, "", "")
+        fig.suptitle(": ".join(filter(None, (self.sol.info.title, self.sol.info.made))), fontsize=10)
         return fig, np.array(axes)
 
 
@@ -192,16 +230,22 @@ def drift_plot(sols: Trajectory | Iterable[Trajectory], ax: Any = None) -> Pictu
     if not paths or not all(isinstance(s, Trajectory) for s in paths):
         raise InputError(expected, "sols")
     fig, ax = axes_of(ax, (7.0, 3.8))
-    worst = [worst_so_far(energy_change(s.energy)) for s in paths]
-    for i, (s, line) in enumerate(zip(paths, worst, strict=True)):
-        ax.plot(s.t[1:], line, label=_description(s), markevery=(0.08 + 0.06 * (i % 3), 0.2), **look(i))
-        if s.status == "failed" and line.size:
-            ax.plot(s.t[-1], line[-1], color=look(i)["color"], marker="x", linestyle="none")
-    ax.set_yscale("log")
-    ax.set(xlabel=TIME, ylabel=r"largest $|E - E_0|/|E_0|$ so far", title=_common_title(paths))
-    ax.margins(x=0.01)
+    worst = drift_lines(ax, paths, [look(i) for i in range(len(paths))])
     legend_right(ax, [-line[-1] if line.size else math.nan for line in worst])
     return fig, ax
+
+
+def drift_lines(ax: Any, paths: Sequence[Trajectory], looks: Sequence[Mapping[str, Any]]) -> list[np.ndarray]:
+    """Lines of the drift of the energy, with their looks; returns their values."""
+    worst = [worst_so_far(energy_change(s.energy)) for s in paths]
+    for i, (s, line, how) in enumerate(zip(paths, worst, looks, strict=True)):
+        ax.plot(s.t[1:], line, label=_description(s), markevery=(0.08 + 0.06 * (i % 3), 0.2), gid=s.method, **how)
+        if s.status == "failed" and line.size:
+            ax.plot(s.t[-1], line[-1], color=how["color"], marker="x", linestyle="none")
+    ax.set_yscale("log")
+    ax.set(xlabel=TIME, ylabel=r"largest error of energy so far, $|E - E_0|/|E_0|$", title=_common_title(paths))
+    ax.margins(x=0.01)
+    return worst
 
 
 def _description(sol: Trajectory) -> str:
@@ -211,5 +255,5 @@ def _description(sol: Trajectory) -> str:
 def _common_title(sols: Iterable[Trajectory]) -> str:
     """The problem and the step that all trajectories share."""
     every = list(sols)
-    common = {s.info.problem for s in every}, {s.info.step for s in every}
+    common = {s.info.title for s in every}, {s.info.step for s in every}
     return ", ".join(x for values in common if len(values) == 1 for x in values if x)

@@ -15,6 +15,7 @@ import numpy as np
 from .._extras import needed
 from ..errors import InputError
 from ..methods.record import CHAIN_ENERGY
+from ..physics import library
 from ..physics.conserved import THERMOSTATTED, Conserved, conserved
 from ..physics.control.controller import control_in
 from ..physics.shapes import Shape
@@ -80,6 +81,11 @@ class Info:
             if getattr(self, name) is not None and not self.dt:
                 return f"{name} = {getattr(self, name):g}"
         return f"dt = {self.dt:g}" if self.dt else ""
+
+    @property
+    def title(self) -> str:
+        """The problem in words, for titles; what it is if it has no name."""
+        return library.title(self.problem) or ("Free body" if not self.field else "Rigid body")
 
     @property
     def made(self) -> str:
@@ -479,9 +485,9 @@ class Trajectory:
 
     @property
     def plot(self) -> TrajectoryPlots:
-        """Plots: ``sol.plot.energy()``, ``.momentum()``, ``.drift()``, ``.attitude()``, ``.polhode()``.
+        """Plots: ``sol.plot.omega()``, ``.polhode()``, ``.herpolhode()``, ``.attitude()``, ``.energy()``.
 
-        And ``.herpolhode()``, ``.overview()``.
+        And ``.momentum()``, ``.drift()``, ``.overview()``.
         """
         plots: Any = importlib.import_module("polhode.plots")  # on first use: matplotlib is slow to import
         return plots.TrajectoryPlots(self)
