@@ -83,12 +83,13 @@ def _picture(sol: Trajectory) -> str:
     except ImportError:
         return ""
     from ..plots import TrajectoryPlots
+    from ..plots.style import titled
 
     some = Trajectory(selected(sol, kept), sol.info, dense=sol.dense)
     figure: Any = Figure(figsize=(INCHES, INCHES), layout="constrained")
     draw = TrajectoryPlots(some)
     (draw.attitude if sol.info.field else draw.polhode)(ax=figure.add_subplot(projection="3d"))
-    figure.axes[0].set_title("")
+    titled(figure.axes[0], "", "")  # the table says it
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=DPI)
     return f'<img alt="path on the sphere" src="data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"/>'
