@@ -375,7 +375,8 @@ def test_init_then_run():
 
 def test_the_example_names_every_key():
     good("init")
-    lines = Path("problem.toml").read_text()
+    good("init", "satellite.toml", "--satellite")
+    lines = Path("problem.toml").read_text() + Path("satellite.toml").read_text()
     named = set(re.findall(r"^(?:# )?(\w+) = ", lines, re.MULTILINE))
     for _, part in toml_files._tables(Contents):
         assert set(part.model_fields) - {"density", "unit", "centre"} <= named
@@ -446,6 +447,6 @@ def test_the_published_schema_is_the_current_one():
     said = good("init", "--schema")
     assert said == SCHEMA.read_text(), "run `polhode init --schema > docs/problem.schema.json`"
     found = json.loads(said)
-    assert set(found["properties"]) == {"body", "field", "start", "run", "output"}
+    assert set(found["properties"]) == {"body", "field", "orbit", "facets", "start", "run", "output"}
     assert found["required"] == ["body", "start", "run"]
     assert found["$defs"]["FieldPart"]["properties"]["name"]["enum"] == ph.fields.names()

@@ -109,7 +109,10 @@ BAD = {
         ", line 6: run.dt: dt must not be zero",
     ),
     "no dt": ({"run": 'method = "imidm"\nsteps = 20'}, r"give dt in \[run\]"),
-    "both": ({"run": RUN + "\nt_end = 3.0"}, ", line 4: run: give steps or t_end, not both"),
+    "both": (
+        {"run": RUN + "\nt_end = 3.0"},
+        ", line 7: run.steps: give at most one of t_end, steps, orbits; got t_end and",
+    ),
     "missing": ({"run": "dt = 0.1"}, "run.method: is missing"),
     "nothing": ({"vary": ""}, r"give exactly one of \[grid\], \[list\], \[random\]"),
     "quantity": ({"vary": "[grid]\nomga.z = [1]"}, "omga cannot vary; did you mean omega"),

@@ -46,6 +46,14 @@ class Given:
     file: Path | None = None
     plot: Path | None = None
     view: Path | None = None
+    shared: Any = None
+    """The orbit and the facets of a problem file."""
+
+    def resolved(self, how: dict[str, Any]) -> dict[str, Any]:
+        """Settings as keywords of `ph.solve`."""
+        from ..config import problem_file
+
+        return problem_file.resolved(self.problem, how, self.shared)
 
 
 def is_file(text: str) -> bool:
@@ -60,13 +68,13 @@ def given(text: str, allow_code: bool) -> Given:
     from ..config import problem_file
 
     loaded = problem_file.load(text, allow_code=allow_code)
-    return Given(loaded.problem, loaded.settings, loaded.file, loaded.plot, loaded.view)
+    return Given(loaded.problem, loaded.settings, loaded.file, loaded.plot, loaded.view, loaded.shared)
 
 
 def with_end(text: str, allow_code: bool) -> Problem:
     """The problem of an argument; that of a file ends where its run ends."""
     found = given(text, allow_code)
-    how, problem = found.settings, found.problem
+    how, problem = found.resolved(found.settings), found.problem
     if "t_end" in how:
         problem.t_end = how["t_end"]
     elif "steps" in how:

@@ -176,7 +176,7 @@ def run_command(
     found = given(problem, allow_code)
     what, how = found.problem, _overridden(found.settings, {k: v for k, v in how.items() if v is not None})
     out, plot, view = out or found.file, plot or found.plot, view or found.view
-    how = problem_file.with_samples(what, how)
+    how = found.resolved(how)
     may_replace = overwrite or resume
     if view is not None:
         viewer.checked(view, may_replace)
@@ -215,7 +215,7 @@ def run_command(
 
 def _overridden(settings: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
     """The settings of a file, overridden by those of the command line."""
-    from ..config.problem_file import KEPT, TOLERANCES
+    from ..config.problem_file import ENDS, KEPT, TOLERANCES
 
     dropped = set()
     if any(name in options for name in TOLERANCES):
@@ -224,10 +224,8 @@ def _overridden(settings: dict[str, Any], options: dict[str, Any]) -> dict[str, 
         dropped |= {*TOLERANCES, "stops", "max_step"}
     if any(name in options for name in KEPT):
         dropped |= set(KEPT)
-    if "steps" in options:
-        dropped.add("t_end")
-    if "t_end" in options:
-        dropped.add("steps")
+    if any(name in options for name in ENDS):
+        dropped |= set(ENDS)
     return {name: value for name, value in settings.items() if name not in dropped} | options
 
 

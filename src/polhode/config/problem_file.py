@@ -2,8 +2,10 @@
 
     [body]    moments, tensor, shape, mesh or points
     [field]   a built-in field by name with its keywords, or python = "mine.py:name"; several [[field]] are added
+    [orbit]   the orbit of all fields that need one
+    [facets]  the surface of all fields that act on one
     [start]   attitude, and one of omega, momentum, spatial_omega, spatial_momentum
-    [run]     method and dt, or tol; t_end or steps
+    [run]     method and dt, or tol; t_end, steps or orbits
     [output]  the files to write
 
 `polhode init` writes an example with a comment on every key.
@@ -12,23 +14,17 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
-import inspect
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import ConfigDict, Field, field_validator, model_validator
-from pydantic.json_schema import SkipJsonSchema
+from pydantic import Field, field_validator, model_validator
 from scipy.spatial.transform import Rotation
 
 from ..errors import InputError
 from ..methods import EXAMPLE, methods
-from ..physics import fields
 from ..physics.body import SHAPES, Body, shape_sizes
-from ..physics.fields import Field as BoundField
 from ..physics.meshes import UNITS
-from ..physics.path_input import OEM
 from ..physics.problem import Problem
 from ..physics.validate import attitude_quaternion, euler_sequence, whole_number
 from ..results.trajectory import Trajectory
@@ -37,9 +33,9 @@ from ..run.kept import Kept
 from ..run.schedule import Bounds
 from ..run.solve import solve
 from ..run.step_count import end_time, length, signed_step
-from .toml import Fault, Positive, Quaternion, Strict, Vector, Whole, at, key, nearest, python_field, read, toml
+from .field_tables import Absent, FacetsPart, FieldPart, OrbitPart, Shared, field_of
+from .toml import Fault, Positive, Quaternion, Strict, Vector, Whole, at, key, nearest, one_of, read, table
 
-Absent = SkipJsonSchema[None]
 Matrix = Annotated[list[Vector], Field(min_length=3, max_length=3)]
 Sequence = Annotated[str, Field(pattern="^([xyz]{3}|[XYZ]{3})$")]
 
@@ -47,23 +43,6 @@ IDENTITY = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 
 
 # --- the tables of a file ---------------------------------------------------------------------------
-
-
-def one_of(part: Strict, table: str, *keys: str, none: bool = False) -> str | None:
-    """The key of a table that is present, of which there must be exactly one (with `none`: at most one)."""
-    present = [name for name in keys if getattr(part, name) is not None]
-    choice = ", ".join(keys)
-    if len(present) > 1:
-        allowed = "at most" if none else "exactly"
-        raise Fault(
-            f"{table}.{present[-1]}",
-            f"give {allowed} one of {choice}; got {' and '.join(present)}: remove all but one",
-        )
-    if not present and not none:
-        info = type(part).model_fields[keys[0]]
-        example = f"{keys[0]} = {toml((info.examples or [None])[0])}"
-        raise Fault(table, f"give exactly one of {choice}; got none of them: write for example {example}")
-    return present[0] if present else None
 
 
 class BodyPart(Strict):
@@ -113,46 +92,6 @@ ALONGSIDE = {
     "points": ("masses",),
 }
 """The keys that define a body, and the keys that each may be combined with."""
-
-
-def _field_schema(schema: dict[str, Any]) -> None:
-    """Add the keywords of every built-in field to the schema."""
-    schema["allOf"] = [
-        {
-            "if": {"properties": {"name": {"const": name}}, "required": ["name"]},
-            "then": {"required": required, "propertyNames": {"enum": ["name", *known]}},
-        }
-        for name in fields.names()
-        for known, required in [_keywords(name)]
-    ]
-    schema["oneOf"] = [{"required": ["name"]}, {"required": ["python"]}]
-
-
-def _keywords(name: str) -> tuple[list[str], list[str]]:
-    """All keywords of a built-in field in a file, and the required ones; the body comes from the file."""
-    known = {name: default for name, default in fields.keywords(name).items() if name != "body"}
-    return list(known), [name for name, default in known.items() if default is inspect.Parameter.empty]
-
-
-class FieldPart(Strict):
-    """A field that acts on the body, built-in or user-defined, with its parameters."""
-
-    model_config = ConfigDict(extra="allow", json_schema_extra=_field_schema)
-
-    name: str | Absent = key("a built-in field", "gravity", schema={"enum": fields.names()})
-    python: str | Absent = key("a field of your own: a Python file and a name in it", "mine.py:drag")
-
-    @model_validator(mode="after")
-    def _whole(self) -> FieldPart:
-        if (self.name is None) == (self.python is None):
-            got = "both" if self.name else f"neither, but {', '.join(self.parameters) or 'nothing'}"
-            raise ValueError(f'give name or python, for example name = "gravity"; got {got}')
-        return self
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The keys other than `name` and `python`."""
-        return dict(self.model_extra or {})
 
 
 ATTITUDES = ("quaternion", "rotation_vector", "euler", "matrix")
@@ -214,6 +153,7 @@ class RunPart(Strict):
     max_step: Positive | Absent = key("a number above 0: the longest step allowed, with tol", 0.5)
     t_end: float | Absent = key("a number: the end time; one before t0 runs backwards in time", 20.0)
     steps: Whole | Absent = key("a whole number of at least 1: the number of steps", 1000)
+    orbits: Positive | Absent = key("a number above 0: the length of the run in revolutions of [orbit]", 2.0)
     every: Whole | Absent = key("a whole number k of at least 1: record every k-th state", 10)
     times: list[float] | Absent = key("a list of times: record the states at these times", [0.5, 1.0, 2.0])
     samples: Whole | Absent = key("a whole number: record this many states, equally spaced from t0 to the end", 101)
@@ -240,17 +180,21 @@ class RunPart(Strict):
                 if getattr(self, name) is not None:
                     raise Fault(f"run.{name}", f"this is for adaptive steps; give tol or remove {name}")
         one_of(self, "run", *KEPT, none=True)
-        one_of(self, "run", "t_end", "steps", none=self.times is not None)
+        one_of(self, "run", *ENDS, none=self.times is not None)
         return self
 
 
+ENDS = ("t_end", "steps", "orbits")
 TOLERANCES = ("tol", "step_tol")
 KEPT = ("every", "times", "samples", "max_turn")
-"""The keys that choose steps by a tolerance, and those that choose the states to record."""
+"""The keys that give the end, those that choose steps by a tolerance, and those that choose the states to record."""
 
 
-def with_samples(problem: Problem, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return settings as keywords of `ph.solve`: `samples` as equally spaced times from t0 to the end."""
+def resolved(problem: Problem, settings: dict[str, Any], shared: Shared) -> dict[str, Any]:
+    """Return settings as keywords of `ph.solve`: `orbits` as an end, `samples` as equally spaced times up to it."""
+    if "orbits" in settings:
+        settings = dict(settings)
+        settings["t_end"] = shared.end(problem.t0, settings.pop("orbits"), settings.get("dt"))
     if "samples" not in settings:
         return settings
     chosen = [name for name in KEPT if name in settings]
@@ -291,6 +235,8 @@ class Contents(Strict):
     field: list[FieldPart] = Field(
         [], description="a table, [field], or several, [[field]]: the fields that act on the body"
     )
+    orbit: OrbitPart | None = table("a table, [orbit]: the orbit of all fields that need one")
+    facets: FacetsPart | None = table("a table, [facets]: the surface of all fields that act on one")
     start: StartPart = Field(description="a table, [start]: attitude and motion; `polhode init` writes an example")
     run: RunPart = Field(description="a table, [run]: method and dt, or tol; `polhode init` writes an example")
     output: OutputPart = Field(OutputPart(), description="a table, [output]: the files to write")
@@ -322,18 +268,23 @@ def schema() -> dict[str, Any]:
 class ProblemFile:
     """A validated problem file.
 
-    `settings` are keywords of `ph.solve`, and `samples`; `file`, `plot` and `view` are paths to write, or None.
+    `settings` are keywords of `ph.solve`, and `samples` and `orbits`; `shared` has the orbit and the facets; `file`,
+    `plot` and `view` are paths to write, or None.
     """
 
     problem: Problem
     settings: dict[str, Any]
+    shared: Shared
     file: Path | None
     plot: Path | None
     view: Path | None
 
     def solve(self, **others: Any) -> Trajectory:
         """Run it in memory; keywords are those of `ph.solve` and override the file's. No file is written."""
-        return solve(self.problem, **with_samples(self.problem, self.settings | others))
+        settings = {
+            name: value for name, value in self.settings.items() if name not in ENDS or not set(ENDS) & set(others)
+        }
+        return solve(self.problem, **resolved(self.problem, settings | others, self.shared))
 
 
 def load(path: str | Path, *, allow_code: bool = False) -> ProblemFile:
@@ -344,11 +295,15 @@ def load(path: str | Path, *, allow_code: bool = False) -> ProblemFile:
     path = Path(path)
 
     def build(contents: Contents, text: str) -> ProblemFile:
-        problem = problem_of(contents.body, contents.field, contents.start, path, allow_code)
+        shared = Shared.of(contents.orbit, contents.facets, path.parent)
+        problem = problem_of(contents.body, contents.field, contents.start, shared, path, allow_code)
         settings = {name: value for name, value in contents.run if value is not None}
-        _check_run(problem, contents.run)
+        _check_run(problem, contents.run, shared)
         return ProblemFile(
-            problem, settings, **{keyword: _out(path.parent, keyword, name) for keyword, name in contents.output}
+            problem,
+            settings,
+            shared,
+            **{keyword: _out(path.parent, keyword, name) for keyword, name in contents.output},
         )
 
     return read(path, Contents, build)
@@ -364,16 +319,18 @@ def _out(folder: Path, keyword: str, name: str | None) -> Path | None:
     return path
 
 
-def problem_of(described: BodyPart, parts: list[FieldPart], start: StartPart, path: Path, allow_code: bool) -> Problem:
+def problem_of(
+    described: BodyPart, parts: list[FieldPart], start: StartPart, shared: Shared, path: Path, allow_code: bool
+) -> Problem:
     """The problem of the tables [body], [[field]] and [start] of a file."""
     what = next(name for name in ALONGSIDE if getattr(described, name) is not None)
     body = at("body", lambda: _body(described, path.parent), BodyPart.model_fields, what)
-    acting = [_field(i, part, body, path, allow_code) for i, part in enumerate(parts)]
+    acting = [field_of(i, part, body, shared, path, allow_code) for i, part in enumerate(parts)]
     state = {name: getattr(start, name) for name in (*MOTIONS, "t0")}
     state = {name: value for name, value in state.items() if value is not None}
     attitude_key = next((name for name in ATTITUDES if getattr(start, name) is not None), None)
-    attitude = at("start", lambda: attitude_quaternion(start.attitude()), main=attitude_key)
-    named = {"attitude": attitude, "name": path.stem, **state}
+    at("start", lambda: attitude_quaternion(start.attitude()), main=attitude_key)
+    named = {"attitude": start.attitude(), "name": path.stem, **state}
     free = at("start", lambda: Problem(body, **named))
     return at("field", lambda: Problem(body, sum(acting[1:], acting[0]), **named)) if acting else free
 
@@ -415,71 +372,23 @@ def _shape(contents: BodyPart) -> Body:
     return at(where, lambda: Body.from_shape(name, **sizes, mass=contents.mass, density=contents.density))
 
 
-TABLES = ("orbit", "facets")
-"""Keywords of fields whose values are tables: the keywords of `ph.Orbit` or `ph.Ephemeris`, and of `ph.Facets`."""
-
-
-def _field(i: int, contents: FieldPart, body: Body, path: Path, allow_code: bool) -> BoundField:
-    parameters = {name: _beside(value, path) for name, value in contents.parameters.items()}
-    for name, value in parameters.items():
-        for inner in value.values() if name in TABLES and isinstance(value, dict) else (value,):
-            _check_value(f"field.{i}.{name}", inner)
-    keys = {"name", "python", *parameters}
-    if contents.python is None:
-        return at(f"field.{i}", lambda: _built_in(i, contents.name or "", parameters, body), keys)
-    if not allow_code:
-        raise Fault(
-            f"field.{i}.python", f"this runs the Python code in {contents.python}; if you trust it, use --allow-code"
-        )
-    template = at(f"field.{i}.python", lambda: python_field(contents.python or "", path.parent))
-    return at(f"field.{i}", lambda: template(**parameters), keys)
-
-
-def _beside(value: Any, path: Path) -> Any:
-    """A table with the name of its ephemeris file, if it has one, relative to the problem file."""
-    if isinstance(value, dict) and isinstance(value.get(OEM), str):
-        return value | {OEM: str(path.parent / value[OEM])}
-    return value
-
-
-def _built_in(i: int, name: str, parameters: dict[str, Any], body: Body) -> BoundField:
-    if name not in fields.names():
-        raise Fault(f"field.{i}.name", f"unknown field {name!r}; {nearest(name, fields.names())}")
-    known, required = _keywords(name)
-    for keyword in parameters:
-        if keyword not in known:
-            raise Fault(f"field.{i}.{keyword}", f"the field {name} has no such keyword; {nearest(keyword, known)}")
-    for keyword in required:
-        if keyword not in parameters:
-            raise Fault(f"field.{i}.{keyword}", f"is missing; the field {name} needs {', '.join(required)}")
-    return fields.make(name, body, **parameters)
-
-
-def _check_value(location: str, value: Any) -> None:
-    """Reject a parameter that is not a number, a list of numbers or a text."""
-    if isinstance(value, bool | dict | datetime.date | datetime.time):
-        raise Fault(location, f"must be a number, a list of numbers or a text in quotes; got {toml(value)}")
-    for inner in value if isinstance(value, list) else ():
-        _check_value(location, inner)
-
-
-def _check_run(problem: Problem, run: RunPart) -> None:
+def _check_run(problem: Problem, run: RunPart, shared: Shared) -> None:
     """Before the run, reject a method that cannot solve the problem and steps that do not fit the time span."""
     kept = at("run.times", lambda: Kept.of(run.every or 1, run.times, run.max_turn))
-    if run.samples is not None:
-        at("run.samples", lambda: with_samples(problem, run.model_dump(exclude_none=True)))
+    how = {name: value for name, value in run if value is not None}
+    end = next((name for name in ENDS if name in how), "t_end")
+    t_end = at("run.samples", lambda: resolved(problem, how, shared)).get("t_end")
     if run.steps is None:
-        end_of_run = at("run.t_end", lambda: end_time(problem, kept.end(run.t_end), backward=True))
+        end_of_run = at(f"run.{end}", lambda: end_time(problem, kept.end(t_end), backward=True))
         at("run.times", lambda: kept.check(problem.t0, end_of_run))
         at("run.stops", lambda: Bounds.of(problem.t0, end_of_run, run.stops))
     if run.method is not None and run.dt is not None:
         name, given = run.method, run.dt
-        dt = at("run.dt", lambda: signed_step(problem, given, kept.end(run.t_end), run.steps))
+        dt = at("run.dt", lambda: signed_step(problem, given, kept.end(t_end), run.steps))
         method = at("run.method", lambda: methods[name])
         at("run.method", lambda: check_fit(method, problem))
-        end = "t_end" if run.steps is None else "steps"
-        if run.t_end is not None or run.steps is not None:
-            at(f"run.{end}", lambda: length(problem, method, dt, run.t_end, run.steps))
+        if end in how:
+            at(f"run.{end}", lambda: length(problem, method, dt, t_end, run.steps))
 
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from .. import _files
-from .toml import Fault, Positive, Strict, Whole, needed, validated
+from .toml import Fault, Positive, Strict, Whole, needed, validated, within
 from .toml import key as optional
 
 AXES = ("x", "y", "z")
@@ -24,14 +24,6 @@ SPREAD_WORDS = {"from", "to", "count", "spacing", "uniform", "normal", "logunifo
 
 
 Pair = Annotated[list[float], Field(min_length=2, max_length=2)]
-
-
-def within(table: str, make: Callable[..., Any], values: Any) -> Any:
-    """Apply `make` to a table; errors name the table."""
-    try:
-        return make(values)
-    except Fault as fault:
-        raise Fault(f"{table}.{fault.key}" if fault.key else table, str(fault)) from None
 
 
 class Spread(Strict):

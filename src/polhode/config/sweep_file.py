@@ -1,8 +1,8 @@
 """Sweeps: a problem with some of its numbers varied on a grid, from a list or at random, from a TOML file.
 
-    [body], [[field]], [start]  as in a problem file;  or
+    [body], [[field]], [orbit], [facets], [start]  as in a problem file;  or
     [problem]  a named problem, or moments, field, params, attitude and one of omega, momentum
-    [run]      method, dt, steps or t_end, every, statistics, device
+    [run]      method, dt, steps, t_end or orbits, every, statistics, device
     [grid]     all combinations of the values;  or
     [list]     lists of equal length: first values together, second values together, ...;  or
     [random]   count, seed, and a distribution for each
@@ -32,9 +32,10 @@ from ..run.ensemble.api import prepared
 from ..run.ensemble.task import Task
 from ..run.step_count import number_of_steps, signed_step
 from . import toml
-from .problem_file import BodyPart, FieldPart, OutputPart, StartPart, one_or_several, problem_of
-from .sampling import AXES, at_random, in_parallel, numbers_in, on_grid, within
-from .toml import Fault, Quaternion, Strict, Vector, Whole, at, needed, python_field
+from .field_tables import SHARED, FacetsPart, FieldPart, OrbitPart, Shared
+from .problem_file import ENDS, BodyPart, OutputPart, StartPart, one_or_several, problem_of
+from .sampling import AXES, at_random, in_parallel, numbers_in, on_grid
+from .toml import Fault, Positive, Quaternion, Strict, Vector, Whole, at, needed, one_of, python_field, within
 from .toml import key as optional
 
 EXAMPLE = """\
@@ -98,6 +99,7 @@ class RunPart(Strict):
     dt: float | None = optional("a number: the step size; a negative one runs backwards in time", 0.01)
     steps: Whole | None = optional("a whole number of at least 1: the number of steps", 1000)
     t_end: float | None = optional("a number: the end time; one before t0 runs backwards in time", 20.0)
+    orbits: Positive | None = optional("a number above 0: the length of the run in revolutions of [orbit]", 2.0)
     every: Whole | None = optional("a whole number k of at least 1: record every k-th state", 100)
     # mypy knows no names that are computed; pydantic does
     statistics: list[Literal[tuple(WORDS)]] | None = Field(  # type: ignore[valid-type]
@@ -110,8 +112,7 @@ class RunPart(Strict):
 
     @model_validator(mode="after")
     def _whole(self) -> RunPart:
-        if self.steps is not None and self.t_end is not None:
-            raise ValueError("give steps or t_end, not both")
+        one_of(self, "run", *ENDS, none=True)
         return self
 
 
@@ -121,6 +122,8 @@ class SweepFile(Strict):
     problem: ProblemPart | None = Field(None, description="a table, [problem]: the problem common to all bodies")
     body: BodyPart | None = Field(None, description="a table, [body]: the rigid body, as in a problem file")
     field: list[FieldPart] = Field([], description="a table, [field], or several, [[field]], as in a problem file")
+    orbit: OrbitPart | None = Field(None, description="a table, [orbit], as in a problem file")
+    facets: FacetsPart | None = Field(None, description="a table, [facets], as in a problem file")
     start: StartPart | None = Field(None, description="a table, [start]: attitude and motion, as in a problem file")
     output: OutputPart = Field(OutputPart(), description="a table, [output]: file, the store to write")
     run: RunPart = Field(description="a table, [run]: method, dt, and steps or t_end")
@@ -139,6 +142,9 @@ class SweepFile(Strict):
             raise ValueError("[body] and [start] must be given together, as in a problem file")
         if self.body is None and self.field:
             raise ValueError("[field] needs [body] and [start]; in [problem] write field = ...")
+        for name in SHARED:
+            if self.body is None and getattr(self, name) is not None:
+                raise Fault(name, "this needs [body] and [start], as in a problem file")
         for name in ("plot", "view"):
             if getattr(self.output, name) is not None:
                 raise Fault(f"output.{name}", "a sweep writes one file for all bodies and no pictures; remove it")
@@ -161,6 +167,7 @@ class Sweep:
     ) -> None:
         self.text, self.contents, self.allow_code, self.path = text, contents, allow_code, path
         self.columns = columns
+        self.shared = Shared.of(contents.orbit, contents.facets, path.parent)
         self.number = len(next(iter(columns.values())))
         self.task = self._task(path.parent)
 
@@ -207,7 +214,7 @@ class Sweep:
         """The problem that all bodies have in common."""
         whole = self.contents
         if whole.body is not None and whole.start is not None:
-            return problem_of(whole.body, whole.field, whole.start, self.path, self.allow_code)
+            return problem_of(whole.body, whole.field, whole.start, self.shared, self.path, self.allow_code)
         if contents.name:
             return at("problem.name", lambda: library.get(contents.name or ""))
         return self._problem(contents, folder)
@@ -301,8 +308,10 @@ class Sweep:
         if run.dt is None:
             raise Fault("run.dt", "give dt in [run]")
         end, given = base.t_end if run.t_end is None else run.t_end, run.dt
+        if run.orbits is not None:
+            end = self.shared.end(base.t0, run.orbits, given)
         if end is None and run.steps is None:
-            raise Fault("run.t_end", "give steps or t_end in [run]")
+            raise Fault("run.t_end", "give steps, t_end or orbits in [run]")
         dt = at("run.dt", lambda: signed_step(base, given, end, run.steps))
         return dt, run.steps or at("run.t_end", lambda: number_of_steps(base, dt, end, None))
 

@@ -57,11 +57,24 @@ def key(expected: str, example: Any, **limits: Any) -> Any:
     """An optional key: its description (for errors and the schema), and an example."""
     extra = limits.pop("schema", {})
 
-    def without_null(schema: dict[str, Any]) -> None:
-        schema.pop("default", None)
+    def absent(schema: dict[str, Any]) -> None:
+        _without_null(schema)
         schema.update(extra)
 
-    return Field(None, description=expected, examples=[example], json_schema_extra=without_null, **limits)
+    return Field(None, description=expected, examples=[example], json_schema_extra=absent, **limits)
+
+
+def table(expected: str) -> Any:
+    """A table that may be absent, annotated as ``Part | None``."""
+    return Field(None, description=expected, json_schema_extra=_without_null)
+
+
+def _without_null(schema: dict[str, Any]) -> None:
+    """TOML has no null: what may be absent is not required."""
+    schema.pop("default", None)
+    if "anyOf" in schema:
+        kinds = [kind for kind in schema.pop("anyOf") if kind != {"type": "null"}]
+        schema.update(kinds[0] if len(kinds) == 1 else {"anyOf": kinds})
 
 
 def needed(expected: str, example: Any, **limits: Any) -> Any:
@@ -79,6 +92,31 @@ def at(table: str, make: Callable[[], Made], keys: Any = (), main: str | None = 
         own = getattr(problem, "key", "")
         key = own if own in keys else main
         raise Fault(f"{table}.{key}" if key else table, str(problem)) from None
+
+
+def within(table: str, make: Callable[..., Any], values: Any) -> Any:
+    """Apply `make` to a table; errors name the table."""
+    try:
+        return make(values)
+    except Fault as fault:
+        raise Fault(f"{table}.{fault.key}" if fault.key else table, str(fault)) from None
+
+
+def one_of(part: Strict, table: str, *keys: str, none: bool = False) -> str | None:
+    """The key of a table that is present, of which there must be exactly one (with `none`: at most one)."""
+    present = [name for name in keys if getattr(part, name) is not None]
+    choice = ", ".join(keys)
+    if len(present) > 1:
+        allowed = "at most" if none else "exactly"
+        raise Fault(
+            f"{table}.{present[-1]}",
+            f"give {allowed} one of {choice}; got {' and '.join(present)}: remove all but one",
+        )
+    if not present and not none:
+        info = type(part).model_fields[keys[0]]
+        example = f"{keys[0]} = {toml((info.examples or [None])[0])}"
+        raise Fault(table, f"give exactly one of {choice}; got none of them: write for example {example}")
+    return present[0] if present else None
 
 
 # --- reading ----------------------------------------------------------------------------------------
@@ -229,7 +267,8 @@ def _fault_of(model: type[Strict], error: Any) -> tuple[Place, str]:
         key = str(loc[-1])
         elsewhere = [table for table, inner in _tables(model) if key in inner.model_fields]
         near = f"it belongs in [{elsewhere[0]}]" if elsewhere else nearest(key, _words(owner))
-        return loc, f"there is no such {'key' if len(loc) > 1 else 'table'} here; {near}"
+        kind = "table" if len(loc) == 1 and isinstance(error["input"], dict) else "key"
+        return loc, f"there is no such {kind} here; {near}"
     if error["type"] == "value_error":
         return location, str(error["ctx"]["error"])
     expected = info.description if info else "a different value"

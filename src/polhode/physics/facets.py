@@ -214,15 +214,37 @@ def _rows(name: str, value: Any) -> np.ndarray:
 
 
 def facets_of(value: Any) -> Facets:
-    """The facets that a user gave: `Facets`, or a table: normals, areas and centres, or the edges of a box."""
+    """The facets that a user gave: `Facets`, or a table: a box, a mesh, or normals, areas and centres; and plates."""
     if isinstance(value, Facets):
         return value
-    expected = "facets must be ph.Facets, or a table with normals, areas and centres, or with box = [a, b, c]"
     if not isinstance(value, Mapping):
-        raise InputError(f"{expected}; got {value!r}", "facets")
-    if set(value) == {"normals", "areas", "centres"}:
-        return Facets(**value)
-    if set(value) - {"centre"} == {"box"}:
-        a, b, c = vector("box", value["box"]).tolist()
-        return Facets.box(a, b, c, value.get("centre", (0.0, 0.0, 0.0)))
-    raise InputError(f"{expected}; got {', '.join(map(str, value))}", "facets")
+        raise InputError(f"{TABLE}; got {value!r}", "facets")
+    plates = value.get("plates", ())
+    if not all(isinstance(plate, Mapping) and set(plate) == {"centre", "normal", "area"} for plate in plates):
+        raise InputError(f"plates must be tables with centre, normal and area; got {plates!r}", "plates")
+    closed = _closed({name: x for name, x in value.items() if name != "plates"})
+    parts = [*([] if closed is None else [closed]), *(Facets.plate(**plate) for plate in plates)]
+    if not parts:
+        raise InputError(f"{TABLE}; got none of them", "facets")
+    return sum(parts[1:], parts[0])
+
+
+TABLE = (
+    "facets must be ph.Facets, or a table with box = [a, b, c], with mesh, or with normals, areas and centres; and "
+    "plates"
+)
+"""What describes facets."""
+
+
+def _closed(table: Mapping[str, Any]) -> Facets | None:
+    """The facets of a table without its plates; None if there are no others."""
+    if not table:
+        return None
+    if set(table) == {"normals", "areas", "centres"}:
+        return Facets(**table)
+    if set(table) - {"centre"} == {"box"}:
+        a, b, c = vector("box", table["box"]).tolist()
+        return Facets.box(a, b, c, table.get("centre", (0.0, 0.0, 0.0)))
+    if set(table) - {"centre", "unit"} == {"mesh"}:
+        return Facets.from_mesh(table["mesh"], unit=table.get("unit", "m"), centre=table.get("centre"))
+    raise InputError(f"{TABLE}; got {', '.join(map(str, table))}", "facets")
