@@ -6,8 +6,9 @@
 
 Arguments are the registered methods, the named tableaus and some numbers; a combinator must reject other arguments
 with an `InputError`. Each accepted expression must pass the checks of `polhode.analysis.checks` of order,
-symmetry, conservation, kind of field, structure of the momentum map and number of solves; with `--thorough` all checks
-(torque points only up to MOST_POINTS, because that work grows with their square).
+symmetry, conservation, kind of field, structure of the momentum map and number of solves; with `--thorough`, and
+for methods without inertia, all checks, those of noise in `tests/proofs` too (torque points only up to MOST_POINTS,
+because that work grows with their square).
 Expressions that name the same method are checked once. Short methods come first; `--minutes` ends the sweep early and
 reports what was left out. The exit status is 1 if an expression fails.
 
@@ -26,10 +27,14 @@ import multiprocessing
 import random
 import sys
 import time
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import polhode as ph
 from polhode.analysis import checks, measurements
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from proofs import checks as proofs
 
 NUMBERS = ("1", "2", "3", "5", "6", "10", "12", "0", "0.5", "0.8", "1.5", "-1")
 """Arguments of combinators that take a number: orders and parameters, some of them out of range."""
@@ -85,13 +90,14 @@ def accepted(tried: list[tuple[str, str]], most: float = float("inf")) -> tuple[
 
 def checks_for(method: ph.Method, thorough: bool) -> list[Any]:
     """The checks of a sweep; torque points of long compositions are not counted."""
-    if not thorough:
+    all_checks = proofs.checks_of(method)
+    if not thorough and checks.check_order in all_checks:
         return [
             checks.check_order, checks.check_symmetric, checks.check_conserves, checks.check_needs,
             checks.check_poisson, solves,
         ]  # fmt: skip
     long = method.torque_evals > MOST_POINTS
-    return [solves if long and check is checks.check_cost else check for check in checks.CHECKS]
+    return [solves if long and check is checks.check_cost else check for check in all_checks]
 
 
 def solves(method: ph.Method, starts: tuple[int, ...]) -> list[str]:

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import polhode as ph
-from polhode.analysis.brownian import (
+from proofs.brownian import (
     check_overdamped_measure,
     check_overdamped_order,
     check_overdamped_weak_order,
     cold_slope,
     weak_slope,
 )
-from polhode.analysis.checks import OVERDAMPED, check
+from proofs.checks import WITHOUT_INERTIA, check
 
 _path = Path(__file__).parents[2] / "validation" / "thermostats.py"
 _spec = importlib.util.spec_from_file_location("thermostats", _path)
@@ -31,7 +31,7 @@ NUMBER = 20
 @pytest.mark.parametrize("order", [1, 2])
 def test_declarations_are_confirmed(order):
     method = ph.methods[f"brownian({order})"]
-    quick = [one for one in OVERDAMPED if order == 1 or one is not check_overdamped_measure]
+    quick = [one for one in WITHOUT_INERTIA if order == 1 or one is not check_overdamped_measure]
     assert [fault for one in quick for fault in one(method)] == []
     assert method.noise.weak_order == method.order == order
 

@@ -13,6 +13,7 @@ import polhode as ph
 from plain import run
 from polhode.analysis import checks
 from polhode.methods.queries import TorqueAndCorrector
+from proofs import checks as proofs
 
 _path = Path(__file__).parents[2] / "validation" / "combinators.py"
 _spec = importlib.util.spec_from_file_location("combinators", _path)
@@ -47,7 +48,7 @@ def test_what_a_combinator_makes_is_what_it_declares(depth, which):
 def test_the_sweep_finds_a_false_declaration(monkeypatch):
     false = dataclasses.replace(ph.methods["rot123"], name="false", order=3, order_free=3, symmetric=False)
     monkeypatch.setattr(sweep.ph, "methods", {"false": false})
-    monkeypatch.setattr(checks, "CHECKS", QUICK)
+    monkeypatch.setattr(proofs, "CHECKS", QUICK)
     faults = sweep.checked(("false", (0,), True)).faults
     assert len(faults) == 2, faults
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 import polhode as ph
-from polhode.analysis import checks
+from proofs import checks
 from representatives import representatives, slow_unless
 
 

@@ -5,9 +5,10 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from validation.papers import hyperboloid
 
 import polhode as ph
-from polhode.analysis import checks, generic_problems, hyperboloid, reference
+from polhode.analysis import checks, generic_problems, reference
 from polhode.kernels.so3 import add, cross, dot, norm, rotate, sub, times
 from polhode.methods.combinators.polhode_projection import least_turn, to_polhode
 from polhode.numbers.multiprecision import number

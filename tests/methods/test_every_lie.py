@@ -22,6 +22,7 @@ from polhode.errors import InputError
 from polhode.kernels.so3 import scale
 from polhode.methods import queries
 from polhode.methods.record import CONSERVABLE, ENDS, NEEDS, Method
+from proofs import checks as proofs
 
 NO_CLAIM = {
     "name": "a label; that it is unique is tested in test_methods.py",
@@ -99,7 +100,7 @@ LIARS = {
     ),
     "noise": Liars(
         ("fem", "baoab(rot123)", "obabo(dmv4)", "bussi(rot123)"),
-        (checks.check_drawn, checks.check_weak_order, checks.check_measure),
+        (proofs.check_drawn, proofs.check_weak_order, proofs.check_measure),
     ),
     "thermostat": Liars(("fem", "nose_hoover(rot123)"), (checks.check_extended,)),
     "states": Liars(("fem", "nose_hoover(rot123)"), (checks.check_extended,)),

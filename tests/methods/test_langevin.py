@@ -8,13 +8,13 @@ import mpmath
 import pytest
 
 import polhode as ph
-from polhode.analysis.checks import check
-from polhode.analysis.cubature import degree_1, degree_3, degree_5, degree_7
-from polhode.analysis.gibbs import KT, MGL, check_measure, density_slope, gauss, points
-from polhode.analysis.noise import check_drawn, check_weak_order, weak_slope
-from polhode.analysis.polynomials import Polynomial
 from polhode.analysis.setting import fifty
 from polhode.kernels.so3 import matrix
+from proofs.checks import check
+from proofs.cubature import degree_1, degree_3, degree_5, degree_7
+from proofs.gibbs import KT, MGL, check_measure, density_slope, gauss, points
+from proofs.noise import check_drawn, check_weak_order, weak_slope
+from proofs.polynomials import Polynomial
 
 TRUE = ["baoab(rot123)", "obabo(rot123)", "aboba(imr)", "oabao(dmv4)"]
 

@@ -10,6 +10,7 @@ import polhode as ph
 from polhode.analysis import checks
 from polhode.analysis.defect_formula import defect_formula_error
 from polhode.numbers.dispatch import solve_listener
+from proofs import checks as proofs
 
 HONEST = ph.methods["imid"]
 
@@ -36,6 +37,17 @@ def test_nothing_declared_is_rejected():
     """A method that promises nothing has no honest declaration: all of it can be measured."""
     empty = dict.fromkeys(("order", "order_free", "symmetric", "symplectic", "poisson", "implicit", "solves", "needs"))
     assert len(checks.check(dataclasses.replace(HONEST, **empty))) >= len(empty)
+
+
+def test_noise_is_not_passed_over():
+    """The checks of the package refuse a method with noise, which they do not measure; the proofs say what is false."""
+    with pytest.raises(ph.InputError, match=r"baoab\(rot123\) has noise, which `proofs.checks.check` measures"):
+        checks.check(ph.methods["baoab(rot123)"])
+    with pytest.raises(ph.InputError, match="has noise"):
+        checks.check(ph.methods["brownian(1)"])
+    honest = ph.methods["baoab(rot123)"]
+    lie = dataclasses.replace(honest, noise=honest.noise._replace(vectors=honest.noise.vectors + 1))
+    assert any("declared to draw" in fault for fault in proofs.check_drawn(lie))
 
 
 @pytest.mark.parametrize("declared", [True, False, None])
@@ -87,15 +99,15 @@ FAULTY = {
     checks.check_asks: ("fem", demanding),
     checks.check_parts: ("imidm", leaning),
     checks.check_estimated: ("cf4", leaning),
-    checks.check_drawn: ("baoab(rot123)", resting),
-    checks.check_weak_order: ("baoab(rot123)", resting),
-    checks.check_measure: ("baoab(rot123)", resting),
+    proofs.check_drawn: ("baoab(rot123)", resting),
+    proofs.check_weak_order: ("baoab(rot123)", resting),
+    proofs.check_measure: ("baoab(rot123)", resting),
     checks.check_extended: ("nose_hoover(rot123)", forgetting),
 }
 """For each check an honest method, and a step without what it declares."""
 
 
-@pytest.mark.parametrize("check", [c for c in checks.CHECKS if c not in (checks.check_complete, checks.check_bodies)])
+@pytest.mark.parametrize("check", [c for c in proofs.CHECKS if c not in (checks.check_complete, checks.check_bodies)])
 def test_a_fault_on_the_last_start_alone_is_noticed(check):
     """Three starts at least: with the first two the step is honest. (Bodies are checked on starts of their own.)"""
     name, faulty = FAULTY[check]

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import polhode as ph
-from polhode.analysis.checks import CHECKS, check
-from polhode.analysis.gibbs import bath_defect, check_measure, sums_of_three_squares
-from polhode.analysis.noise import check_drawn, check_weak_order, weak_slope
 from polhode.analysis.setting import fifty
 from polhode.compile.simd.vector_types import LANES
+from proofs.checks import CHECKS, check
+from proofs.gibbs import bath_defect, check_measure, sums_of_three_squares
+from proofs.noise import check_drawn, check_weak_order, weak_slope
 
 NAME = "bussi(strang(rot123))"
 

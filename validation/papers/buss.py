@@ -8,10 +8,10 @@ from typing import Any
 
 from polhode.analysis import bench
 from polhode.methods import methods
-from polhode.plots.panels import bars
 
 from .buss_table import DEGREES, MOST, ROWS, THRESHOLD, displacement, least_steps
 from .curves import listed, named
+from .panels import bars
 from .results import FAILS, HOLDS, IN_PART, Outcome, Table, Verdict, Watch, passed, result
 
 CITE = "buss2011"

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from polhode.analysis.checks import changes, measured_order, symplectic_defect
-from polhode.analysis.hyperboloid import weights
 from polhode.methods import methods
 from polhode.physics.body import Body
 from polhode.physics.problem import Problem
-from polhode.plots.panels import stacked
 from polhode.run.solve import solve
 
 from .buss_table import ROWS
 from .curves import listed, named, over_time
+from .hyperboloid import weights
+from .panels import stacked
 from .results import FAILS, HOLDS, IN_PART, Outcome, Verdict, Watch, not_zero, passed, result, zero
 
 ORDERS = {"buss1": 1, "buss2": 2, "buss2plus": 2, "buss3": 3, "buss4": 4}

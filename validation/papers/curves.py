@@ -11,8 +11,8 @@ from polhode.analysis.convergence import Row, by_method, convergence, measured_o
 from polhode.methods import methods
 from polhode.physics import library
 from polhode.physics.problem import Problem
-from polhode.plots.panels import side_by_side
 
+from .panels import side_by_side
 from .results import Table, Watch
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import mpmath
 
 from polhode.analysis.checks import DIGITS, LARGE_STEP, Setting, changes, measured_order, symplectic_defect
-from polhode.analysis.identities import apart, undone
 from polhode.methods import methods
 
 from .curves import Errors, listed, named
+from .identities import apart, undone
 from .results import EXACT, FAILS, HOLDS, IN_PART, Outcome, Verdict, Watch, passed, result, zero
 
 ALL = ("AKW", "SW", "NMB", "LIEMID[I]", "LIEMID[E1]", "LIEMID[E2]", "LIEMID[EA]")

@@ -9,12 +9,12 @@ import numpy as np
 from polhode.errors import StepError
 from polhode.numbers import floats
 from polhode.physics.problem import Problem
-from polhode.plots.panels import stacked
 from polhode.results.trajectory import Trajectory
 from polhode.run.exact import exact
 from polhode.run.solve import solve
 
 from .curves import Errors, listed, named, over_time
+from .panels import stacked
 from .results import FAILS, HOLDS, IN_PART, Outcome, Table, Verdict, Watch, passed, result
 
 REFERENCE = ("AKW", "BBTRAP", "SWC1")

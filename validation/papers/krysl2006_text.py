@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from polhode.analysis.checks import asymmetry, changes, measured_order, symplectic_defect
-from polhode.analysis.identities import apart, unconjugated, undone
 from polhode.methods import methods
 from polhode.run.solve import solve
 
 from .curves import named
+from .identities import apart, unconjugated, undone
 from .results import EXACT, Outcome, Verdict, Watch, not_zero, passed, result, zero
 
 FOUR = ("TRAP", "IMID", "TRAPM", "IMIDM")

@@ -13,7 +13,6 @@ from typing import Any
 import mpmath
 
 from polhode.analysis.checks import DIGITS, generic
-from polhode.analysis.identities import apart
 from polhode.analysis.reference import flow
 from polhode.kernels import so3
 from polhode.methods import methods as rotations
@@ -23,6 +22,7 @@ from polhode.vector import methods
 from polhode.vector.tuples import Space
 
 from .curves import listed
+from .identities import apart
 from .results import Outcome, Verdict, Watch, misprint, not_zero, passed, result, zero
 
 N = 3

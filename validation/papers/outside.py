@@ -11,11 +11,11 @@ import numpy as np
 from polhode.physics.body import Body
 from polhode.physics.library import gravity
 from polhode.physics.problem import Problem
-from polhode.plots.panels import side_by_side, stacked
 from polhode.run.exact import exact
 from polhode.run.solve import solve
 
 from .curves import listed, over_time
+from .panels import side_by_side, stacked
 from .results import FAILS, IN_PART, OURS, Outcome, Table, Verdict, Watch, passed, result
 
 # --- NASA/NESC check case 2 -------------------------------------------------------------------------

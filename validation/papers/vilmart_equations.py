@@ -21,11 +21,11 @@ from polhode.methods import methods
 from polhode.numbers.multiprecision import number
 from polhode.physics.body import Body
 from polhode.physics.problem import Problem
-from polhode.plots.panels import stacked
 from polhode.run.integrator import torque_kernel
 from polhode.run.solve import solve
 
 from .curves import over_time
+from .panels import stacked
 from .results import EXACT, FAILS, HOLDS, IN_PART, Outcome, Verdict, Watch, misprint, not_zero, passed, result, zero
 
 CITE = "vilmart2013"

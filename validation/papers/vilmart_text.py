@@ -10,7 +10,6 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from polhode.analysis.checks import changes, measured_order
-from polhode.analysis.identities import apart
 from polhode.methods import methods
 from polhode.numbers import floats
 from polhode.physics.body import Body
@@ -20,6 +19,7 @@ from polhode.run.exact import exact
 from polhode.run.solve import solve
 
 from .curves import listed
+from .identities import apart
 from .results import Outcome, Verdict, Watch, passed, result, zero
 
 HOW = (

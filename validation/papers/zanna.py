@@ -9,12 +9,12 @@ import numpy as np
 from polhode.analysis.checks import poisson_defect
 from polhode.analysis.reference import solution
 from polhode.methods import methods
-from polhode.plots.panels import side_by_side, stacked
 from polhode.run.cost import cost
 from polhode.run.exact import exact
 from polhode.run.solve import solve
 
 from .curves import listed, named, over_time
+from .panels import side_by_side, stacked
 from .results import EXACT, FAILS, HOLDS, IN_PART, OURS, Outcome, Table, Verdict, Watch, passed, result, unchecked
 
 CITE = "zanna2002"

@@ -4,8 +4,9 @@ A declared property must hold to round-off or at the measured order; a property 
 fail. "Exact" and "not exact" lie thirty decades apart, so no threshold here needs tuning. Every check measures on
 all starts of `generic_problems.py`, unless fewer are passed.
 
-A method with noise is measured in a heat bath, with its random numbers; its orders without friction and noise. A
-method with a chain is measured with a thermostat; its orders refer to the motion of body and chain (`extended`).
+A method with a chain is measured with a thermostat; its orders refer to the motion of body and chain (`extended`). A
+method with noise is measured in a heat bath, with its random numbers; its orders without friction and noise. What it
+declares about the noise is measured by `tests/proofs/checks.py`, in the source tree.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from typing import Any
 
 import mpmath
 
-from ..methods import NEEDS, Method, methods, record
+from ..errors import InputError
+from ..methods import NEEDS, Method, methods
 from ..methods.queries import DiscreteGradient, FieldQuery, Torque, TorqueAndCorrector
 from ..methods.record import CONSERVABLE, ENDS, TOP
 from ..numbers.multiprecision import number
 from ..run.integrator import torque_kernel
-from . import extended, gibbs, noise
+from . import extended
 from .backward_error import Mechanics, corrections
-from .brownian import check_overdamped_measure, check_overdamped_order, check_overdamped_weak_order
 from .construction import (
     alone_error,
     difference_use,
@@ -102,7 +103,7 @@ def _property(what: str, declared: bool | None, defects: Iterable[Any]) -> list[
     return _exactness(what, declared, largest(found))
 
 
-def _reported(check: Callable[..., list[str]]) -> Callable[..., list[str]]:
+def reported(check: Callable[..., list[str]]) -> Callable[..., list[str]]:
     """Report an exception in a check as a fault: a false declaration may pass a step arguments it cannot use."""
 
     @functools.wraps(check)
@@ -121,7 +122,7 @@ def _order_on(method: Method, kind: str, which: Which, declared: float) -> float
     return measured if agrees(measured, declared) else measured_order(method, kind, which, FINE_STEPS)
 
 
-@_reported
+@reported
 def check_complete(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """The declaration is complete, with values of the right types; an incomplete one cannot be verified."""
     faults = []
@@ -142,7 +143,7 @@ def check_complete(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     return faults
 
 
-@_reported
+@reported
 def check_order(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """Order with and without torque, from both sides."""
     faults = []
@@ -162,7 +163,7 @@ def check_order(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     return faults
 
 
-@_reported
+@reported
 def check_symmetric(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """Symmetry with the most general field the method takes."""
     return _property("symmetric", method.symmetric, (asymmetry(method, method.needs, i) for i in starts))
@@ -179,7 +180,7 @@ def _differentiated(defect: Callable[[float], Any], declared: bool | None) -> An
     return 0 * found if found <= mpmath.mpf(10) ** -25 else found
 
 
-@_reported
+@reported
 def check_symplectic(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """The two-form of T*SO(3), free and with a potential."""
     declared, kinds = method.symplectic, ["free", *(["potential"] if method.takes("potential") else [])]
@@ -191,7 +192,7 @@ def check_symplectic(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     return _property("symplectic", declared, defects)
 
 
-@_reported
+@reported
 def check_poisson(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """The bracket of so(3)* for the free body."""
     declared = method.poisson
@@ -199,7 +200,7 @@ def check_poisson(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     return _property("poisson", declared, defects)
 
 
-@_reported
+@reported
 def check_conserves(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """Every declared quantity is conserved; every other one visibly changes."""
     parts = measurable(method)
@@ -216,7 +217,7 @@ def check_conserves(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     return faults
 
 
-@_reported
+@reported
 def check_cost(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """Implicit or not, number of solves, number of torque points."""
     faults = []
@@ -244,7 +245,7 @@ def _refusing(*given: Any) -> Any:
     raise _Asked
 
 
-@_reported
+@reported
 def check_needs(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """The most general field: a free flow evaluates no torque, and no method also works with the next kind of field.
 
@@ -275,7 +276,7 @@ def _asks_for_no_torque(method: Method, starts: Starts) -> list[str]:
     return faults
 
 
-@_reported
+@reported
 def check_in_splitting(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """A free flow works in compositions: its Strang splitting has the derived order and symmetry."""
     if method.needs != "free" or method.has_own_time:
@@ -284,7 +285,7 @@ def check_in_splitting(method: Method, starts: Starts = ALL_STARTS) -> list[str]
     return [f"in {made.name}: {fault}" for one in (check_order, check_symmetric) for fault in one(made, starts)]
 
 
-@_reported
+@reported
 def check_bodies(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """Linear and flat bodies: the order holds about every axis, or visibly fails about one.
 
@@ -316,13 +317,13 @@ def _takes_body(method: Method, body: str) -> bool:
         return False
 
 
-@_reported
+@reported
 def check_frame(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """The method does not depend on the choice of the space frame."""
     return _property("independent of the space frame", True, (frame_dependence(method, i) for i in starts))
 
 
-@_reported
+@reported
 def check_increments(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """A method written by increments has only the round-off of its increments; others take no low parts."""
     return _property("written by increments", method.increments, (increment_error(method, i) for i in starts))
@@ -347,7 +348,7 @@ def modified_slope(method: Method, kind: str, which: int = 0, steps: tuple[float
     return math.inf if changed[0] < EXACT else float(mpmath.log(changed[0] / changed[1], 2))
 
 
-@_reported
+@reported
 def check_flows(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """The declared flows of a step: their modified energy is conserved to two orders more than the energy."""
     if not method.flows or method.order is None or method.order_free is None:
@@ -364,7 +365,7 @@ def check_flows(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     return faults
 
 
-@_reported
+@reported
 def check_symplectic_defect(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """The formula for the growth of the two-form, if declared; central differences have an error of NUDGE^2 = 1e-28."""
     if not defect_parts(method):
@@ -379,7 +380,7 @@ def check_symplectic_defect(method: Method, starts: Starts = ALL_STARTS) -> list
     return faults
 
 
-@_reported
+@reported
 def check_asks(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """The step makes the declared queries to the field and uses all parts of the answers."""
     asks = method.asks
@@ -399,7 +400,7 @@ def check_asks(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     return faults
 
 
-@_reported
+@reported
 def check_parts(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """The declared parts and the memory of a step reproduce the step."""
     faults = []
@@ -423,7 +424,7 @@ def check_parts(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     return faults
 
 
-@_reported
+@reported
 def check_estimated(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """The step with error estimates equals the step, and the estimates scale as an embedded method of that order."""
     if method.estimated is None or method.order is None:
@@ -442,30 +443,23 @@ def check_estimated(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     return faults
 
 
-check_drawn = _reported(noise.check_drawn)
-check_weak_order = _reported(noise.check_weak_order)
-check_measure = _reported(gibbs.check_measure)
-
-check_extended = _reported(extended.check_extended)
+check_extended = reported(extended.check_extended)
 
 CHECKS: tuple[Callable[..., list[str]], ...] = (
     check_complete, check_order, check_symmetric, check_symplectic, check_poisson, check_conserves, check_cost,
     check_needs, check_in_splitting, check_bodies, check_frame, check_increments, check_flows,
-    check_symplectic_defect, check_asks, check_parts, check_estimated,
-    check_drawn, check_weak_order, check_measure, check_extended,
+    check_symplectic_defect, check_asks, check_parts, check_estimated, check_extended,
 )  # fmt: skip
-
-
-OVERDAMPED = (
-    check_complete, check_cost, check_asks, check_parts, check_drawn, check_overdamped_order,
-    check_overdamped_weak_order, check_overdamped_measure,
-)  # fmt: skip
-"""Checks of methods for the equation without inertia, which has no momentum."""
+"""Checks of a method without noise."""
 
 
 def check(method: Method) -> list[str]:
-    """List all false declarations of a method; empty if all are correct."""
+    """List all false declarations of a method without noise; empty if all are correct."""
+    if method.noise is not None:
+        raise InputError(
+            f"check takes methods without noise; {method.name} has noise, which `proofs.checks.check` measures: it is "
+            "with the tests, in the source tree of polhode"
+        )
     if not method.has_step:
         return check_complete(method) + check_exact_top(method)
-    chosen = OVERDAMPED if method.noise is not None and method.noise.equation == record.OVERDAMPED else CHECKS
-    return [fault for one in chosen for fault in one(method)]
+    return [fault for one in CHECKS for fault in one(method)]

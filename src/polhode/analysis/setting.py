@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import mpmath
 
-from .._memo import Memo
 from ..kernels.loops import is_valid
 from ..kernels.state import collapse, compensate, with_memory
 from ..methods import Method
@@ -50,25 +48,6 @@ def fifty(check: Callable[..., Any]) -> Callable[..., Any]:
             return check(*args, **named)
 
     return run
-
-
-def of_the_step(measure: Callable[..., Any]) -> Callable[..., Any]:
-    """Keep a measurement of a method with noise for all methods with the same step.
-
-    They differ only in the orders that their noise declares, which `measure` must not read.
-    """
-
-    def run(method: Method, *args: Any) -> Any:
-        fields = {field.name: getattr(method, field.name) for field in dataclasses.fields(method)}
-        fields["noise"] = method.noise and method.noise._replace(**UNREAD)
-        return kept((*fields.values(), *args), lambda: measure(method, *args))
-
-    kept = Memo()
-    return functools.wraps(measure)(run)
-
-
-UNREAD: dict[str, Any] = {"weak_order": 0, "invariant_measure": None, "invariant_measure_free": None}
-"""The orders that noise declares, in the place of any others."""
 
 
 class Setting:

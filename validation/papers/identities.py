@@ -6,8 +6,8 @@ from typing import Any
 
 import mpmath
 
-from ..methods import methods
-from .checks import DIGITS, LARGE_STEP, Setting, distance, number
+from polhode.analysis.checks import DIGITS, LARGE_STEP, Setting, distance, number
+from polhode.methods import methods
 
 
 def _settings(kind: str, *names: str) -> list[Setting]:

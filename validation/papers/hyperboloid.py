@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..kernels.so3 import dot, solve3, times
-from ..numbers.primitives import sqrt
+from polhode.kernels.so3 import dot, solve3, times
+from polhode.numbers.primitives import sqrt
 
 CYCLE = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .style import COLOURS, SMALLEST, log_axes, look, styled
+from polhode.plots.style import COLOURS, SMALLEST, log_axes, look, styled
 
 
 @styled

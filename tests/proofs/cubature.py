@@ -11,7 +11,7 @@ from typing import Any
 
 import mpmath
 
-from ..numbers.multiprecision import number
+from polhode.numbers.multiprecision import number
 
 Rule = Iterator[tuple[tuple[Any, ...], Any]]
 """Points and weights."""

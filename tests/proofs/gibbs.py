@@ -18,20 +18,9 @@ from typing import Any
 
 import mpmath
 
-from ..kernels.so3 import cross, dot, exp, matrix, mul, norm, scale, times
-from ..kernels.state import with_memory
-from ..methods import Method
-from ..methods.record import RESCALING
-from ..numbers.multiprecision import number
-from ..physics.body import Body
-from ..physics.fields import gravity, heat_bath
-from ..physics.problem import Problem
-from ..run.integrator import torque_kernel
-from .cubature import Rule, degree_1, degree_3, degree_5, degree_7
-from .generic_problems import ALL_STARTS, FRICTION, KT, STARTS
-from .measurements import NUDGE, invariants, nudged, slopes
-from .noise import Given
-from .setting import (
+from polhode.analysis.generic_problems import ALL_STARTS, FRICTION, KT, STARTS
+from polhode.analysis.measurements import NUDGE, invariants, nudged, slopes
+from polhode.analysis.setting import (
     EXACT,
     FINE_STEPS,
     LARGE_STEP,
@@ -42,8 +31,19 @@ from .setting import (
     distance,
     fifty,
     largest,
-    of_the_step,
 )
+from polhode.kernels.so3 import cross, dot, exp, matrix, mul, norm, scale, times
+from polhode.kernels.state import with_memory
+from polhode.methods import Method
+from polhode.methods.record import RESCALING
+from polhode.numbers.multiprecision import number
+from polhode.physics.body import Body
+from polhode.physics.fields import gravity, heat_bath
+from polhode.physics.problem import Problem
+from polhode.run.integrator import torque_kernel
+
+from .cubature import Rule, degree_1, degree_3, degree_5, degree_7
+from .noise import Given, of_the_step
 
 MGL = 0.4
 """Strength of the potential U = mgl R33."""

@@ -18,19 +18,20 @@ from typing import Any
 
 import mpmath
 
-from ..kernels.so3 import conj, cross, matrix, mul
-from ..methods import Method
-from ..numbers.multiprecision import number
-from ..physics.fields import heat_bath
-from ..physics.fields.kernels import formula_kernel
-from ..physics.problem import Problem
-from ..run.integrator import start, torque_kernel
+from polhode.analysis.generic_problems import ALL_STARTS, FRICTION, KT, generic
+from polhode.analysis.setting import EXACT, FINE_STEPS, LARGE_STEP, LOCAL_STEPS, agrees, distance, fifty, largest
+from polhode.kernels.so3 import conj, cross, matrix, mul
+from polhode.methods import Method
+from polhode.numbers.multiprecision import number
+from polhode.physics.fields import heat_bath
+from polhode.physics.fields.kernels import formula_kernel
+from polhode.physics.problem import Problem
+from polhode.run.integrator import start, torque_kernel
+
 from .cubature import degree_7
-from .generic_problems import ALL_STARTS, FRICTION, KT, generic
 from .gibbs import IN_POTENTIAL, at_start, attitudes
-from .noise import Driven, Given, repeated, slope_of_expectation
+from .noise import Driven, Given, of_the_step, repeated, slope_of_expectation
 from .polynomials import Polynomial
-from .setting import EXACT, FINE_STEPS, LARGE_STEP, LOCAL_STEPS, agrees, distance, fifty, largest, of_the_step
 
 VERY_SHORT_STEPS = (2**-17, 2**-18)
 

@@ -15,6 +15,7 @@ and the polynomials have the further variable u. A local error h^(p + 1) is weak
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -23,18 +24,30 @@ from typing import Any
 
 import mpmath
 
-from ..kernels.so3 import cross, dot, matrix, times
-from ..methods import Method
-from ..methods.queries import HeatBath
-from ..methods.record import LANGEVIN, RESCALING
-from ..numbers.multiprecision import number
-from ..numbers.philox import normals
-from ..physics.fields.kernels import formula_kernel
-from ..physics.problem import Problem
+from polhode._memo import Memo
+from polhode.analysis.generic_problems import ALL_STARTS, FRICTION, KT, generic
+from polhode.analysis.setting import (
+    EXACT,
+    FINE_STEPS,
+    LARGE_STEP,
+    LOCAL_STEPS,
+    Setting,
+    agrees,
+    distance,
+    fifty,
+    largest,
+)
+from polhode.kernels.so3 import cross, dot, matrix, times
+from polhode.methods import Method
+from polhode.methods.queries import HeatBath
+from polhode.methods.record import LANGEVIN, RESCALING
+from polhode.numbers.multiprecision import number
+from polhode.numbers.philox import normals
+from polhode.physics.fields.kernels import formula_kernel
+from polhode.physics.problem import Problem
+
 from .cubature import degree_7
-from .generic_problems import ALL_STARTS, FRICTION, KT, generic
 from .polynomials import Polynomial
-from .setting import EXACT, FINE_STEPS, LARGE_STEP, LOCAL_STEPS, Setting, agrees, distance, fifty, largest, of_the_step
 
 # --- random numbers ---------------------------------------------------------------------------------
 
@@ -86,6 +99,28 @@ def check_drawn(method: Method, starts: Sequence[int] = ALL_STARTS) -> list[str]
     if not difference <= EXACT:
         faults.append(f"the step of `driven` differs from the step by {mpmath.nstr(difference, 3)}")
     return faults
+
+
+# --- measurements that are kept ---------------------------------------------------------------------
+
+
+def of_the_step(measure: Callable[..., Any]) -> Callable[..., Any]:
+    """Keep a measurement of a method with noise for all methods with the same step.
+
+    They differ only in the orders that their noise declares, which `measure` must not read.
+    """
+
+    def run(method: Method, *args: Any) -> Any:
+        fields = {field.name: getattr(method, field.name) for field in dataclasses.fields(method)}
+        fields["noise"] = method.noise and method.noise._replace(**UNREAD)
+        return kept((*fields.values(), *args), lambda: measure(method, *args))
+
+    kept = Memo()
+    return functools.wraps(measure)(run)
+
+
+UNREAD: dict[str, Any] = {"weak_order": 0, "invariant_measure": None, "invariant_measure_free": None}
+"""The orders that noise declares, in the place of any others."""
 
 
 # --- weak order -------------------------------------------------------------------------------------
