@@ -222,3 +222,69 @@ def test_a_force_that_is_not_finite_stops_its_body_alone() -> None:
     for got, start in zip(state, (X, P, Q, PI), strict=True):
         np.testing.assert_array_equal(got[3], start[3])
         assert (got[[0, 1, 2, 4]] != start[[0, 1, 2, 4]]).any()
+
+
+def potential(x: np.ndarray, q: np.ndarray) -> float:
+    return float(energy(x, 0 * P, q, 0 * PI).sum())
+
+
+@pytest.mark.parametrize("kind", [float, np.float64, np.array], ids=["float", "scalar", "array"])
+def test_the_energy_of_the_forces_is_that_of_the_end_of_the_step(kind: Any) -> None:
+    def with_energy(t: Any, x: np.ndarray, q: np.ndarray) -> Any:
+        return *coupled(t, x, q), kind(potential(x, q))
+
+    state = X.copy(), P.copy(), Q.copy(), PI.copy()
+    stepper = ph.batch_stepper(MOMENTS, "strang(dmv10)", 0.05, masses=MASSES)
+    assert stepper.potential_energy is None
+    stepper.step(*state, with_energy, n=3)
+    assert stepper.potential_energy == potential(state[0], state[2])
+    for got, right in zip(state, moved("strang(dmv10)", 0.05, 3), strict=True):
+        np.testing.assert_array_equal(got, right)
+    total = stepper.potential_energy + stepper.kinetic_energy(state[1], state[3]).total.sum()
+    assert total == pytest.approx(energy(*state).sum(), rel=1e-14)
+    stepper.step(*state, coupled)
+    assert stepper.potential_energy is None
+    stepper.step(*state, with_energy)
+    stepper.step(*state)
+    assert stepper.potential_energy is None
+
+
+def test_an_energy_in_memory_that_the_function_fills_again_is_kept() -> None:
+    memory = np.zeros(())
+
+    def filling(t: Any, x: np.ndarray, q: np.ndarray) -> Any:
+        memory[...] = potential(x, q)
+        return *coupled(t, x, q), memory
+
+    state = X.copy(), P.copy(), Q.copy(), PI.copy()
+    stepper = ph.batch_stepper(MOMENTS, "strang(dmv10)", 0.05, masses=MASSES)
+    stepper.step(*state, filling)
+    memory[...] = np.nan
+    assert stepper.potential_energy == potential(state[0], state[2])
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda x: x, r"must return \(force, torque\) or \(force, torque, energy\); it returned ndarray"),
+        (lambda x: (x,), r"must return \(force, torque\) or \(force, torque, energy\); it returned 1 values"),
+        (lambda x: (x, x, 1.0, x), r"or \(force, torque, energy\); it returned 4 values"),
+        (lambda x: (x, x, x[:, 0]), r"must be one number, the sum over all bodies; it has the shape \(5,\)"),
+        (lambda x: (x, x, "low"), r"must be one number, the sum over all bodies; it is of the type str"),
+        (
+            lambda x: (x[:2], x),
+            r"the force of the function must have the shape \(N, 3\) with N = 5 bodies; got \(2, 3\)",
+        ),
+        (
+            lambda x: (x, x[:2], 1.0),
+            r"the torque of the function must have the shape \(N, 3\) with N = 5 bodies; got \(2, 3\)",
+        ),
+    ],
+)
+def test_answers_of_a_force_function_that_are_refused(answer: Any, message: str) -> None:
+    state = X.copy(), P.copy(), Q.copy(), PI.copy()
+    stepper = ph.batch_stepper(MOMENTS, "strang(dmv10)", 0.05, masses=MASSES)
+    with pytest.raises(ph.InputError, match=message):
+        stepper.step(*state, lambda t, x, q: answer(x))
+    for got, start in zip(state, (X, P, Q, PI), strict=True):
+        np.testing.assert_array_equal(got, start)

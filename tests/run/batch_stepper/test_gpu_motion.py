@@ -139,9 +139,22 @@ def simulate(path):
     for case in ("rescaling", "baths"):
         for i, again in enumerate(run(case, on_card)):
             assert np.array_equal(found[f"{case} {i}"], again)
-    found |= spoiled()
+    found |= spoiled() | energies(on_card)
     refused()
     np.savez(path, **found)
+
+
+def energies(on=lambda x: x):
+    """The energies of two forces after a step, and kinetic energies and temperatures."""
+
+    def with_energy(function):
+        return lambda t, x, q: (*function(t, x, q), (x * x).sum() / 2 + q[0, 1])
+
+    states, stepper = [on(array) for array in start({})[:4]], stepper_of("fast and slow")
+    stepper.step(*states, with_energy(springs), slow=with_energy(slow))
+    found = stepper.kinetic_energy(states[1], states[3]), stepper.temperature(states[1], states[3], fixed=3)
+    assert all(type(energy) is type(states[1]) for energy in found[0])
+    return {"energies": np.array([stepper.potential_energy, *found[0].total, *found[1]])}
 
 
 def spoiled():
@@ -182,7 +195,8 @@ def refused():
         ("p and q share memory", plain, (x, q.reshape(-1)[: 3 * N].reshape(N, 3), q, v), {}),
         ("force must be on the GPU", plain, (*states, given[4]), {}),
         ("force must have the shape (5, 3)", plain, (*states, torque), {}),
-        ("the force function must return (force, torque)", plain, (*states, lambda t, x, q: x), {}),
+        ("(force, torque) or (force, torque, energy); it returned OnCard", plain, (*states, lambda t, x, q: x), {}),
+        ("it has the shape (5, 3)", plain, (*states, lambda t, x, q: (*springs(t, x, q), x)), {}),
         ("the force of the function must be on the GPU", plain, (*states, lambda t, x, q: (given[0], x)), {}),
         ("with one dt for all bodies", plain, (*states, springs), own),
         ("so dt must be one number for all", stepper_of("chains"), (*states, force), own),
@@ -209,6 +223,10 @@ def test_the_card_computes_what_the_processor_does(simulated, case):
     for i, expected in enumerate(run(case)):
         eps = np.finfo(expected.dtype).eps
         np.testing.assert_allclose(simulated[f"{case} {i}"], expected, rtol=0, atol=64 * eps)
+
+
+def test_energies_on_the_card_are_those_on_the_processor(simulated):
+    np.testing.assert_allclose(simulated["energies"], energies()["energies"], rtol=1e-13)
 
 
 def test_a_body_that_fails_keeps_its_whole_state(simulated):

@@ -109,6 +109,18 @@ def test_the_energy_does_not_drift() -> None:
     assert errors[200:].mean() < 1.15 * errors[:200].mean()
 
 
+def test_energies_of_fast_and_slow_forces_add_up() -> None:
+    def with_energy(function: Any) -> Any:
+        return lambda t, x, q: (*function(t, x, q), function.energy(x, q))
+
+    stepper = ph.batch_stepper(MOMENTS, ph.respa(SLOW, FAST, 4), 0.1, masses=SITES.mass)
+    x, p, q, pi = (array.copy() for array in START)
+    stepper.step(x, p, q, pi, with_energy(fast), slow=with_energy(slow), n=2)
+    assert stepper.potential_energy == pytest.approx(fast.energy(x, q) + slow.energy(x, q), rel=1e-13)
+    stepper.step(x, p, q, pi, with_energy(fast), slow=slow)
+    assert stepper.potential_energy is None
+
+
 def test_it_is_the_sequence_of_the_paper() -> None:
     """K_slow(h/2) [K_fast(h/2n) D(h/n) K_fast(h/2n)]^n K_slow(h/2), written with the free flow."""
     h, n = 0.2, 3

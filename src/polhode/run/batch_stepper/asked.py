@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import numbers
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,6 +32,7 @@ from ...physics.bodies import rows
 from ...physics.fields.heat_bath import BathField
 from ..noise import NOISY
 from . import arrays
+from .gpu_arrays import duplicate
 
 if TYPE_CHECKING:
     from .stepper import BatchStepper
@@ -75,6 +77,28 @@ class Asked:
         if self.frame == "body":
             return torque
         return rows(unrotate(scalar_first(by_rows(q, form.layout), form.scalar_last), components(torque)))
+
+
+def parted(value: Any) -> tuple[Any, Any, Any]:
+    """Return the forces, torques and energy (None if there is none) that a force function returned."""
+    expected = "the force function must return (force, torque) or (force, torque, energy)"
+    if not isinstance(value, tuple):
+        raise InputError(f"{expected}; it returned {type(value).__name__}")
+    if len(value) not in (2, 3):
+        raise InputError(f"{expected}; it returned {len(value)} values")
+    return value[0], value[1], _one_number(value[2]) if len(value) == 3 else None
+
+
+def _one_number(energy: Any) -> Any:
+    """Check an energy; an array is copied, on its device, because the function may fill it again."""
+    expected, shape = "the energy of the force function must be one number, the sum over all bodies", np.shape(energy)
+    if shape:
+        raise InputError(f"{expected}; it has the shape {tuple(shape)}", "energy")
+    if isinstance(energy, numbers.Real) or arrays.is_functional(energy):
+        return energy
+    if not hasattr(energy, "dtype"):
+        raise InputError(f"{expected}; it is of the type {type(energy).__name__}", "energy")
+    return duplicate(energy)
 
 
 def takes_vectors(function: Callable[..., Any]) -> bool:

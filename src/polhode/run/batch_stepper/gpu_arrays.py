@@ -68,6 +68,15 @@ def zeros(like: Any) -> Any:
     return importlib.import_module("jax").numpy.zeros_like(like) if arrays.is_functional(like) else np.zeros_like(like)
 
 
+def matching(values: np.ndarray, like: Any) -> Any:
+    """Return numbers as an array of the library, device and precision of another array."""
+    if library_of(like) == "torch":
+        return like.new_tensor(values)
+    if arrays.is_functional(like):
+        return importlib.import_module("jax").numpy.asarray(values, dtype=like.dtype)
+    return np.asarray(values, dtype=like.dtype, like=like)  # CuPy answers for its arrays
+
+
 class Views:
     """Arrays of a user as arrays of numba that share their memory.
 

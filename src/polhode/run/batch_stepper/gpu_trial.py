@@ -24,6 +24,7 @@ from .asked import (
     is_written_out,
     legs,
     part_between_kicks,
+    parted,
     takes_vectors,
 )
 from .gpu_arrays import duplicate
@@ -97,20 +98,16 @@ class Trial:
 
     # --- functions ---------------------------------------------------------------------------------
 
-    def answer(self, function: Callable[..., Any], t: float, copied: bool) -> Answer:
+    def answer(self, name: str, function: Callable[..., Any], t: float, copied: bool) -> Answer:
         """Ask a function for the torques, with translation for forces and torques, at the present states.
 
+        name : whose energy it is, if the function returns one
         copied : copy the answer, which the memory of another function's answer may share
         """
         value = function(t, *self.shown())
         if self.translation is None:
-            force, torque = None, value
-        elif isinstance(value, tuple) and len(value) == 2:
-            force, torque = value
-        else:
-            raise InputError(f"the force function must return (force, torque); it returned {type(value).__name__}")
-        if self.translation is None:
-            return None, self._answered("the result of the torque function", torque, copied)
+            return None, self._answered("the result of the torque function", value, copied)
+        force, torque, self.translation.stepper.energies[name] = parted(value)
         return (
             self._answered("the force of the function", force, copied),
             self._answered("the torque of the function", torque, copied),
@@ -142,7 +139,7 @@ class Trial:
         def ask(force: str, k: int, clock: float, first: bool) -> Answer:
             if first:
                 self.kept.clear()
-            return self.answer(functions[force], t + k * self.h + clock * self.h, len(functions) > 1)
+            return self.answer(force, functions[force], t + k * self.h + clock * self.h, len(functions) > 1)
 
         in_turn(scheme, n, couple, ask, self.kick, lambda leg, k: self.between_kicks(flow, leg, k))
 

@@ -11,6 +11,7 @@ import numpy as np
 from ...errors import InputError
 from . import arrays
 from .asked import asked_steps, by_rows, is_written_out, write_good
+from .kinetic import degrees
 
 if TYPE_CHECKING:
     from .stepper import BatchStepper
@@ -32,8 +33,8 @@ class Coupled:
 
     def _degrees(self) -> tuple[int, ...]:
         """Degrees of freedom of translation (with masses) and of rotation."""
-        number, moments = len(self.rotation.flags), self.rotation.bodies.moments
-        rotation = int((moments > 0).sum()) * (number if len(moments) == 1 else 1)
+        number = len(self.rotation.flags)
+        rotation = degrees(self.rotation.bodies, number)
         return (rotation,) if self.masses is None else (3 * number, rotation)
 
 

@@ -21,6 +21,7 @@ from . import arrays
 from .counting import Count
 from .held import Kind, chain_of, compiled, memories
 from .inertia import columns, replaced
+from .kinetic import Kinetic
 from .respa import Respa, check_slow
 from .thermostats import Acting
 
@@ -90,6 +91,7 @@ class BatchStepper:
         self._frame = UNKNOWN
         self._inner: dict[Method, BatchStepper] = {}
         self._gpu: Any = None
+        self._kinetic = Kinetic(bodies, self.form)
 
     @property
     def failed(self) -> np.ndarray:
@@ -176,6 +178,23 @@ class BatchStepper:
             moments=moments, own=None if own is None else np.repeat(own, number, axis=0), field=one.field,
             values=one.values, number=number,
         )  # fmt: skip
+
+    # --- energies ----------------------------------------------------------------------------------
+
+    def kinetic_energy(self, momentum: Any) -> Any:
+        """Return the kinetic energy of each body, (N,), in the library, device and precision of the array.
+
+        momentum : angular momenta in the body frame (or angular velocities), in the layout of this stepper
+        """
+        return self._kinetic.rotation(momentum)
+
+    def temperature(self, momentum: Any, *, k: float = 1.0) -> Any:
+        """Return the temperature 2 K/(f k) of the rotation of all bodies: f is 3 for each, or 2 for a linear body.
+
+        momentum : as for `kinetic_energy`
+        k : Boltzmann's constant in your units; with 1 the result is kT, an energy
+        """
+        return self._kinetic.temperature(momentum, k)
 
     # --- steps -------------------------------------------------------------------------------------
 

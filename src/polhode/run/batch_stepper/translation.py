@@ -35,10 +35,12 @@ from .asked import (
     kick,
     legs,
     own_steps,
+    parted,
     scalar_first,
     uncoupled,
     write_good,
 )
+from .kinetic import Kinetic, KineticEnergy, Temperature
 from .rescaled import Coupling, check_one_step, torques
 from .respa import Respa, check_slow
 from .stepper import BatchStepper
@@ -56,6 +58,7 @@ class RigidStepper:
     bath : the heat bath of the translation, or None
     thermostat : the thermostat of translation and rotation in its present state, or None
     respa : multiple time steps, or None
+    energies : what the force functions returned last as their energies, by the names of the forces
     """
 
     def __init__(
@@ -65,7 +68,13 @@ class RigidStepper:
         self.rotation, self.respa = rotation, respa
         self.masses = _masses(masses, rotation.bodies.number)
         self.bath, self.thermostat = bath, thermostat
+        self.energies: dict[str, Any] = {}
+        self._forget()
+
+    def _forget(self) -> None:
+        """Drop what was made from inertia and masses."""
         self._gpu: Any = None
+        self._kinetic = Kinetic(self.rotation.bodies, self.rotation.form, self.masses)
 
     def __reduce__(self) -> Any:
         """Pickle the constructor arguments."""
@@ -85,6 +94,15 @@ class RigidStepper:
         """The bodies whose last step failed; their states are as before the call."""
         return self.rotation.failed
 
+    @property
+    def potential_energy(self) -> Any:
+        """The energy that the force function returned last, with `ph.respa` the sum of both; None if one gave none.
+
+        It is that of the positions after the step if the scheme ends with a kick, as strang(...) and baoab(...) do.
+        """
+        found = list(self.energies.values())
+        return None if not found or any(energy is None for energy in found) else sum(found[1:], found[0])
+
     def replace(self, indices: Any, bodies: Any, masses: Any = None) -> None:
         """Replace some bodies by others; `masses` are theirs, if they differ from the old ones."""
         self.rotation.replace(indices, bodies)
@@ -92,7 +110,32 @@ class RigidStepper:
             new = np.array(np.broadcast_to(self.masses, (self.rotation.bodies.number,)))
             new[indices] = _masses(masses, new[indices].size)
             self.masses = new
-        self._gpu = None
+        self._forget()
+
+    def kinetic_energy(self, p: Any, momentum: Any) -> KineticEnergy:
+        """Return the kinetic energies ``.translation`` and ``.rotation`` of each body, (N,), and their ``.total``.
+
+        They are arrays of the library, device and precision of the given ones.
+
+        Parameters
+        ----------
+        p : momenta of the centres of mass (with angular velocities, velocities)
+        momentum : angular momenta in the body frame (or angular velocities)
+        """
+        return self._kinetic.both(p, momentum)
+
+    def temperature(self, p: Any, momentum: Any, *, k: float = 1.0, fixed: int = 0) -> Temperature:
+        """Return the temperatures 2 K/(f k) ``.translation``, ``.rotation`` and ``.total`` of all bodies together.
+
+        The degrees of freedom f are 3 for the translation of each body and 3 for its rotation, or 2 of a linear body.
+
+        Parameters
+        ----------
+        p, momentum : as for `kinetic_energy`
+        k : Boltzmann's constant in your units, such as 0.00198720426 kcal/(mol K); with 1 the results are kT, energies
+        fixed : degrees of freedom that the translation does not have: 3 if the total momentum is conserved and zero
+        """
+        return self._kinetic.temperatures(p, momentum, k, fixed)
 
     def step(
         self, x: Any, p: Any, q: Any, pi: Any, force: Any = None, torque: Any = None, *, slow: Any = None,
@@ -105,7 +148,8 @@ class RigidStepper:
         x, p : positions of the centres of mass and momenta (with angular velocities, velocities), in the space frame
         q, pi : attitudes and angular momenta, as for a stepper without masses
         force, torque : arrays, held constant over all steps; forces are in the space frame, torques in `frame`. Or
-            `force` is a function ``force(t, x, q)`` that returns both arrays; it is asked at every kick of the scheme
+            `force` is a function ``force(t, x, q)`` that returns both arrays, ``(force, torque)``, or both and their
+            energy, ``(force, torque, energy)``, a number; it is asked at every kick of the scheme
         slow : with `ph.respa`, the function of the slow forces, like `force`, which is then that of the fast ones
         frame, dt, n, t, in_place : as for a stepper without masses
 
@@ -113,7 +157,7 @@ class RigidStepper:
         -------
         x, p, q, pi : the arrays with the new states
         """
-        rotation, given = self.rotation, (x, p, q, pi)
+        rotation, given, self.energies = self.rotation, (x, p, q, pi), {}
         in_place, n, t = flag("in_place", in_place), whole_number("n", n), finite_number("t", t)
         check_frame(frame)
         check_slow(self.respa, force, slow, masses=True)
@@ -242,7 +286,8 @@ class RigidStepper:
         drifts, steps = Drifts(rotation, flow, scheme, q, v, h), own_steps(h, len(rotation.flags))
 
         def ask(force: str, k: int, clock: float, first: bool) -> Any:
-            return asked[force](t + k * steps + clock * steps, x, q)
+            *answer, self.energies[force] = asked[force](t + k * steps + clock * steps, x, q)
+            return answer
 
         def kicked(fraction: float, answer: Any) -> None:
             self._kick(p, fraction * steps, answer[0])
@@ -281,21 +326,20 @@ class RigidStepper:
 
 
 class _Both:
-    """Forces (space frame) and torques (body frame) from a function, one row for each body."""
+    """Forces (space frame) and torques (body frame) from a function, one row for each body, and their energy."""
 
     def __init__(self, stepper: RigidStepper, function: Callable[..., Any], frame: str) -> None:
         self.stepper, self.function, self.frame = stepper, function, frame
 
-    def __call__(self, t: Any, x: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return both at a time and at positions and attitudes."""
+    def __call__(self, t: Any, x: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, Any]:
+        """Return all three at a time and at positions and attitudes."""
         rotation = self.stepper.rotation
-        value = self.function(t, x, q)
-        if not isinstance(value, tuple) or len(value) != 2:
-            raise InputError(f"the force function must return (force, torque); it returned {type(value).__name__}")
-        layout = rotation.form.layout
-        force = arrays.vectors("the force of the function", value[0], layout, len(rotation.flags), None)
-        torque = Asked(rotation, lambda *state: value[1], self.frame)
-        return by_rows(force, layout).astype(float), torque(t, q, x)
+        force, torque, energy = parted(self.function(t, x, q))
+        layout, number = rotation.form.layout, len(rotation.flags)
+        force = arrays.vectors("the force of the function", force, layout, number, None)
+        torque = arrays.vectors("the torque of the function", torque, layout, number, None)
+        turning = Asked(rotation, lambda *state: torque, self.frame)
+        return by_rows(force, layout).astype(float), turning(t, q, x), energy
 
 
 def _column(h: Any) -> Any:
