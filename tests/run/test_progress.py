@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import polhode as ph
 from polhode.results.store import integrity
 from polhode.run import adaptive
+from polhode.run.control_to_tolerance import hopeless_steps
 
 pytestmark = pytest.mark.xdist_group("errors")
 
@@ -244,3 +246,55 @@ def test_a_loop_that_diverges_says_so() -> None:
         with pytest.raises(ph.StepError, match=r"\|omega\| was 1.02 at the start and is .* unstable") as caught:
             ph.solve(FREE, step_tol=1e-8, t_end=1e4, control=pushing, period=0.5)
     assert caught.value.partial.control.torque.shape[1] == 3  # type: ignore[union-attr]
+
+
+def pushing(omega: Any, gain: float = 4.0) -> Any:
+    return [gain * x for x in (omega[0], omega[1], omega[2])]
+
+
+def pushing_in_python(omega: Any) -> Any:
+    return [4.0 * float(x) for x in omega]
+
+
+@pytest.mark.parametrize(
+    ("law", "how"), [(pushing, {"tol": 1e-8}), (pushing, {"step_tol": 1e-8}), (pushing_in_python, {"step_tol": 1e-8})]
+)
+def test_a_loop_that_diverges_is_abandoned_early(law: Any, how: Any) -> None:
+    """Long before the largest number of steps: they are all held."""
+    law = ph.controller(law, plain=law is pushing_in_python)
+    with pytest.raises(ph.StepError, match=r"of the last 5 periods took more steps .* the rest of the run") as caught:
+        ph.solve(FREE, **how, t_end=1e4, control=law, period=0.5)
+    assert 5e5 < len(caught.value.partial) < 2e6  # type: ignore[arg-type]
+    assert "unstable" in str(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore::polhode.errors.ResultWarning")
+def test_a_body_of_an_ensemble_whose_loop_diverges_is_abandoned_early() -> None:
+    many = ph.ensemble(FREE, omega=[FREE.omega] * 2, step_tol=1e-8, t_end=1e4, control=pushing, period=0.5)
+    assert (many.failed < 2e6).all()
+    assert (many.failed > 5e5).all()
+
+
+def test_a_loop_that_recovers_is_not_abandoned() -> None:
+    """Steps become ever more for seven periods, and at that rate the run would take far too many."""
+
+    def recovering(t: float, omega: Any) -> Any:
+        gain = ph.where(t < 3.4, 4.0, -1.0)
+        return [gain * m * x for m, x in zip(FREE.body.moments.tolist(), omega, strict=True)]
+
+    with pytest.MonkeyPatch.context() as here:
+        here.setattr("polhode.run.control_to_tolerance.PAIR_STEPS", 100_000)
+        sol = ph.solve(FREE, step_tol=1e-8, t_end=1e4, control=recovering, period=0.5)
+    assert sol.status == "finished"
+    per_period = np.bincount((sol.t / 0.5).astype(int))
+    assert (np.diff(per_period[:7]) > 0).all()
+    assert per_period[6] * 2e4 > 100 * 100_000
+
+
+def test_what_a_run_needs_that_diverges() -> None:
+    needed = functools.partial(hopeless_steps, most=5_000_000)
+    assert needed(np.array([1, 2, 3, 4, 600_000]), 20_000.0) == 1.2e10
+    assert needed(np.array([1, 2, 3, 4, 600_000]), 800.0) == 0  # it may still recover
+    assert needed(np.array([1, 2, 3, 3, 600_000]), 20_000.0) == 0
+    assert needed(np.array([1, 2, 3, 4, 400_000]), 20_000.0) == 0
+    assert needed(np.array([2, 3, 4, 600_000]), 20_000.0) == 0

@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import functools
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,65 @@ class SampledStep(AdaptiveStep):
         )  # fmt: skip
 
 
+GROWING = 5
+"""Periods in a row, each with more steps than the one before, in which a closed loop is seen to diverge."""
+
+SPENT, HOPELESS = 0.1, 100.0
+"""Steps in those periods, and steps that the rest of the run needs at the present rate, relative to the most allowed.
+
+A transient may need ever more steps for a while, but a run that recovers from one as long as that and still ends within
+the limit would have to need less than a hundredth of these steps afterwards.
+"""
+
+
+class SampledRun(Run):
+    """A run with samples that is abandoned as soon as its closed loop evidently diverges.
+
+    If every period takes several times as many steps as the one before, the largest allowed number of steps is reached
+    only after millions of states, all of which are held.
+    """
+
+    needed: float = 0.0
+    """Steps that the rest of an abandoned run would have needed without further growth."""
+
+    def pieces(self) -> Iterator[Path]:
+        """Yield the path in pieces, as `Run.pieces`, up to the one in which the run is seen to diverge."""
+        assert isinstance(self.controlled_step, SampledStep)
+        assert self.controlled_step.parts is not None
+        period = float(self.system[2][self.controlled_step.parts.period_place])
+        self.needed, states, samples, current = 0.0, 0, np.empty(0, int), 0.0
+        for piece in super().pieces():
+            passed = np.ceil((piece.times - self.problem.t0) / period - WITHIN)
+            new = np.flatnonzero(np.diff(passed, prepend=current))
+            samples, current = np.append(samples, states + new)[-GROWING - 1 :], passed[-1]
+            states += len(piece.times)
+            left = (self.end - float(piece.times[-1])) / period
+            needed = hopeless_steps(np.diff(samples), left, self.controlled_step.most)
+            if needed and piece.standing is not None:
+                self.needed = needed
+                yield dataclasses.replace(piece, finished=False, crawling=True, standing=None)
+                return
+            yield piece
+
+
+WITHIN = 1e-6
+"""Share of a period by which a step may end after a sample and still count as before it."""
+
+
+class LocatedSampledRun(SampledRun, LocatedRun):
+    """The same with steps that end where conditions on the state change."""
+
+
+def hopeless_steps(steps: np.ndarray, left: float, most: float) -> float:
+    """Return the steps that a diverging run needs for its last `left` periods; 0 if it may end within the `most`.
+
+    `steps` are those of the last periods. The result does not count further growth.
+    """
+    diverges = len(steps) == GROWING and (np.diff(steps) > 0).all() and steps.sum() > SPENT * most
+    needed = left * float(steps[-1]) if diverges else 0.0
+    return needed if needed > HOPELESS * most else 0.0
+
+
 def _kind(loop: Loop, sample: InPython) -> SampledStep:
     control, order = loop.control, int(verner87.order)
     later = None if control.later_text is None else formula_kernel(control.later_text, floats.number)
@@ -114,9 +173,9 @@ def solve_to(
     first = sample.numbers(problem.t0, loop.problem.kernel_data(floats.number)[0], f"at the start (t = {problem.t0:g})")
     sided = located.held(schedule) if loop.is_formula else None
     with sampled(inner, period), running(inner, wish, progress):
-        run, path, error = _run(Run if sided is None else LocatedRun, problem, sided or schedule, sample, first, wish)
+        run, path, error = _run(SampledRun if sided is None else LocatedSampledRun, problem, sided or schedule, sample, first, wish)
         if sided is not None and not (path.finished and (error or 0.0) <= wish.tol):  # it may slide along a jump
-            run, path, error = _run(Run, problem, schedule, sample, first, wish)
+            run, path, error = _run(SampledRun, problem, schedule, sample, first, wish)
     if wish.of_steps and not isinstance(run, LocatedRun):
         remedy = "make the jump a steep slope (tanh)" if loop.is_formula else "write the controller as a formula"
         warn_of_jumps(problem, verner87, None, len(path.times), lambda: path, remedy)
@@ -138,10 +197,21 @@ def solve_to(
             sample(t, tuple(map(tuple, _state(path.rows[-1].tolist()))), None)
         many = f"the {len(path.times)} states before it are in .partial"
         failed = f"{verner87.name} failed at t = {t:g}: {sample.fault}" if sample.fault else ""
-        raise StepError(failed or gave_up(problem, path, verner87.name) + _growth(inner, path), sol, many)
+        raise StepError(failed or _gave_up(run, problem, path) + _growth(inner, path), sol, many)
     if error is not None and error > wish.tol:
         warnings.warn(missed(error, wish, problem, run), ToleranceWarning, stacklevel=4)
     return sol
+
+
+def _gave_up(run: SampledRun, problem: Problem, path: Path) -> str:
+    """Explain why a run ended early."""
+    if not run.needed:
+        return gave_up(problem, path, verner87.name)
+    return (
+        f"{verner87.name} gave up at t = {path.times[-1]:g} after {len(path.times) + path.rejected} tried steps: each of "
+        f"the last {GROWING} periods took more steps than the one before, and with as many as in the last one the rest "
+        f"of the run takes {run.needed:.2g}, while at most {run.controlled_step.most:.2g} are made"
+    )
 
 
 def _growth(problem: Problem, path: Path) -> str:
@@ -160,8 +230,8 @@ DIVERGED = 100.0
 
 
 def _run(
-    make: type[Run], problem: Problem, schedule: Schedule, sample: InPython, first: Any, wish: Wish
-) -> tuple[Run, Path, float | None]:
+    make: type[SampledRun], problem: Problem, schedule: Schedule, sample: InPython, first: Any, wish: Wish
+) -> tuple[SampledRun, Path, float | None]:
     """Return a run along a schedule, its path, and its error at the end if that is estimated.
 
     The error is that of attitude and momentum, the states of the problem without its controller.
