@@ -8,7 +8,8 @@ import pytest
 
 import polhode as ph
 from polhode import fields
-from polhode.errors import ToleranceWarning
+from polhode.analysis.sections import section
+from polhode.errors import ResultWarning, ToleranceWarning
 from polhode.physics.fields.kernels import formula_kernel
 from polhode.physics.fields.pulses import NONE, pulses_of
 from polhode.physics.fields.switches import between, edges
@@ -278,9 +279,91 @@ def test_the_estimate_counts_pulses_that_are_not_resolved(field):
 
 
 def test_an_error_is_not_below_what_may_be_hidden():
-    with pytest.warns(ToleranceWarning):
+    with pytest.warns(ToleranceWarning, match="pulses in time that no step resolves"):
         sol = ph.solve(START.in_field(ph.torque(lorentzian)(3.4, 1e-17)), tol=1e-8, t_end=10.0)
     assert sol.error_estimate > 0.1
+
+
+@ph.states(heat=0.0)
+def in_a_state(t, heat, centre, width):
+    return (0.0, 0.0, 0.1 / width * math.exp(-(((t - centre) / width) ** 2))), {"heat": -heat}
+
+
+@ph.event
+def level(omega):
+    return omega[0] - 0.1
+
+
+UNRESOLVED = START.in_field(ph.torque(gaussian)(3.4, 1e-17))
+TO_STEPS = {"step_tol": 1e-8, "t_end": 10.0}
+WITHOUT_ESTIMATE = {
+    "solve": lambda: ph.solve(UNRESOLVED, **TO_STEPS),
+    "method": lambda: ph.solve(UNRESOLVED, "verner87", **TO_STEPS),
+    "digits": lambda: ph.solve(UNRESOLVED, **TO_STEPS, digits=20),
+    "control": lambda: ph.solve(UNRESOLVED, **TO_STEPS, control=held, period=1.0),
+    "states": lambda: ph.solve(START.in_field(in_a_state(3.4, 1e-17)), **TO_STEPS),
+    "propagator": lambda: ph.propagator(UNRESOLVED, step_tol=1e-8)(t_end=10.0),
+    "ensemble": lambda: ph.ensemble([UNRESOLVED] * 2, **TO_STEPS),
+    "states in an ensemble": lambda: ph.ensemble([START.in_field(in_a_state(3.4, 1e-17))] * 2, **TO_STEPS),
+    "section": lambda: section(UNRESOLVED, level, t_end=10.0, step_tol=1e-8),
+}
+
+
+@pytest.mark.parametrize("way", WITHOUT_ESTIMATE)
+def test_without_an_estimate_a_warning_says_what_may_be_hidden(way):
+    with pytest.warns(ResultWarning, match="pulses in time that no step resolves"):
+        WITHOUT_ESTIMATE[way]()
+
+
+@pytest.mark.parametrize("field", [ph.torque(gaussian)(3.4, 1e-17), in_a_state(3.4, 1e-17)], ids=["lanes", "states"])
+def test_errors_of_ensembles_are_not_below_what_may_be_hidden(field):
+    with pytest.warns(ResultWarning, match="short pulses in time"):
+        many = ph.ensemble([START.in_field(field)] * 2, tol=1e-8, t_end=10.0)
+    assert (many.error_estimate > 0.1).all()
+
+
+def test_pulses_on_a_gpu_are_refused():
+    with pytest.raises(ph.InputError, match="too short for steps on a GPU"):
+        ph.ensemble([START.in_field(ph.torque(lorentzian)(3.3, 1e-6))] * 2, tol=1e-8, t_end=10.0, device="cuda")
+
+
+@pytest.mark.parametrize("number", [2, 40])
+def test_pulses_are_seen_beside_a_longest_step(number):
+    centres = np.linspace(1.0, 9.0, number) + 0.0123
+    start = ph.Problem(START.body, omega=[0.0, 0.0, 0.3])
+    for field in (ph.torque(pushing)(3.3, 1e-6), in_a_state(3.3, 1e-6)):
+        many = ph.ensemble(
+            start.in_field(field), params={"centre": centres}, omega=[start.omega] * number, step_tol=1e-9, t_end=10.0,
+            max_step=0.5,
+        )  # fmt: skip
+        gained = many.momentum[-1, :, 2] - start.momentum[2]
+        assert np.abs(gained - 0.1 * math.sqrt(math.pi)).max() < 1e-7
+
+
+def pushing(t, centre, width):
+    return 0.0, 0.0, 0.1 / width * math.exp(-(((t - centre) / width) ** 2))
+
+
+def test_pulses_among_thousands_of_edges_are_found():
+    times = np.linspace(0.0, 10.0, 5001)
+    table = fields.tabulated(times, np.stack([0 * times, 0 * times, 0.01 * np.sin(times)], 1))
+    alone, both = (
+        ph.solve(ABOUT_ONE.in_field(field), tol=1e-8, t_end=10.0)
+        for field in (table, table + ph.torque(pushing)(3.7123456, 1e-6))
+    )
+    gained = both.momentum[-1, 2] - alone.momentum[-1, 2]
+    assert gained == pytest.approx(0.1 * math.sqrt(math.pi), abs=1e-8)
+
+
+def test_pulses_are_looked_for_once(monkeypatch):
+    """For all tolerances and all bodies with angular velocities of the same size."""
+    looked = []
+    monkeypatch.setattr("polhode.run.schedule.pulses_of", lambda *given: looked.append(given) or pulses_of(*given))
+    field = ph.torque(gaussian)(3.4, 0.123)
+    for tol in (1e-6, 1e-8, 1e-10):
+        for body in (START.body, ph.Body([4.0, 5.0, 6.0])):
+            scheduled(ph.Problem(body, field, omega=START.omega), 10.0, tol)
+    assert len(looked) == 1
 
 
 @pytest.mark.parametrize("how", [{"tol": 1e-8}, {"step_tol": 1e-10}])

@@ -135,6 +135,7 @@ def _to_tolerance(problem: Problem, cut: Event, end: float, tol: float, progress
     if not EPS <= tol <= LARGEST:
         raise InputError(f"step_tol must lie between {EPS:.2g} and {LARGEST:g}; got {tol:g}")
     legs = scheduled(problem, end, tol)
+    legs.warn_of_hidden_pulses(tol)
     run = Run(legs.problem, ranked(max(tol, SMALLEST), 1.0, legs)[0], end, tol, legs)
     name = run.controlled_step.label(run.order)
     kept, bar = Crossings(problem, cut, run, method=name, dt=0.0, step_tol=tol), Progress(progress, name, PARTS)

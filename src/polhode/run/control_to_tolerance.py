@@ -173,7 +173,9 @@ def solve_to(
     first = sample.numbers(problem.t0, loop.problem.kernel_data(floats.number)[0], f"at the start (t = {problem.t0:g})")
     sided = located.held(schedule) if loop.is_formula else None
     with sampled(inner, period), running(inner, wish, progress):
-        run, path, error = _run(SampledRun if sided is None else LocatedSampledRun, problem, sided or schedule, sample, first, wish)
+        run, path, error = _run(
+            SampledRun if sided is None else LocatedSampledRun, problem, sided or schedule, sample, first, wish
+        )
         if sided is not None and not (path.finished and (error or 0.0) <= wish.tol):  # it may slide along a jump
             run, path, error = _run(SampledRun, problem, schedule, sample, first, wish)
     if wish.of_steps and not isinstance(run, LocatedRun):
@@ -208,9 +210,9 @@ def _gave_up(run: SampledRun, problem: Problem, path: Path) -> str:
     if not run.needed:
         return gave_up(problem, path, verner87.name)
     return (
-        f"{verner87.name} gave up at t = {path.times[-1]:g} after {len(path.times) + path.rejected} tried steps: each of "
-        f"the last {GROWING} periods took more steps than the one before, and with as many as in the last one the rest "
-        f"of the run takes {run.needed:.2g}, while at most {run.controlled_step.most:.2g} are made"
+        f"{verner87.name} gave up at t = {path.times[-1]:g} after {len(path.times) + path.rejected} tried steps: each "
+        f"of the last {GROWING} periods took more steps than the one before, and with as many as in the last one the "
+        f"rest of the run takes {run.needed:.2g}, while at most {run.controlled_step.most:.2g} are made"
     )
 
 
@@ -240,6 +242,7 @@ def _run(
     run = make(loop.problem, _kind(loop, sample), schedule.legs[-1].end, wish.tol, schedule)
     run.y, run.measured = (*run.y[:2], first), problem
     if wish.of_steps:
+        schedule.warn_of_hidden_pulses(wish.tol)
         return run, run(), None
     found = estimated(run, wish.tol)
     return found.run, found.path, max(found.error, schedule.hidden)

@@ -19,18 +19,19 @@ import dataclasses
 import functools
 import itertools
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, ResultWarning
 from ..kernels.so3 import matrix, unit
 from ..numbers import arrays, floats  # noqa: F401 - arrays: the torque is evaluated at many times at once
 from ..physics.body import Body
 from ..physics.fields import Field
 from ..physics.fields.kernels import formula_kernel
-from ..physics.fields.pulses import pulses_of
+from ..physics.fields.pulses import UNRESOLVED, Pulses, pulses_of
 from ..physics.fields.states import coupled_text, places
 from ..physics.fields.switches import PiecewiseField, between, edges
 from ..physics.problem import Problem
@@ -102,6 +103,11 @@ class Schedule:
     hidden: float = 0.0
     """Relative effect on the result of pulses that may be hidden from the steps."""
 
+    def warn_of_hidden_pulses(self, step_tol: float) -> None:
+        """Say that pulses may be hidden from the steps of a run whose error at the end is not estimated."""
+        if self.hidden > step_tol:
+            warnings.warn(f"the error at the end may be {self.hidden:.1g}: {UNRESOLVED}", ResultWarning, 5)
+
     def system(self, system: Any, leg: Leg) -> Any:
         """Return the kernel data for a leg: its `moment` is the last parameter of a piecewise field."""
         if not isinstance(self.problem.field, PiecewiseField):
@@ -146,21 +152,22 @@ def scheduled(problem: Problem, end: float, tol: float, bounds: Bounds | None = 
 def longest_step(field: Field, t0: float, end: float) -> float:
     """Return the longest step from t0 to `end` that misses no feature of the field in time, for any body and state.
 
-    It is the length of the shortest time cell, so it depends on the field and its parameters only.
+    It is that of the shortest time cell, or of any cell if pulses are hidden, and depends on the field alone.
     """
     anybody = Problem(Body([1.0, 1.0, 1.0]), momentum=[1 / (end - t0)] * 3, t0=t0)
     if field.states:
-        legs, _ = legs_of_states(anybody.in_field(field), np.array([t0, end]), 0.0, math.inf)
-        return min(leg.longest for leg in legs)
-    if "t" not in field.reads:
+        legs, hidden = legs_of_states(anybody.in_field(field), np.array([t0, end]), 0.0, math.inf)
+    elif "t" in field.reads:
+        legs, hidden = (found := scheduled(anybody.in_field(field), end, 0.0)).legs, found.hidden
+    else:
         return math.inf
-    return min(leg.longest for leg in scheduled(anybody.in_field(field), end, 0.0).legs)
+    return SHORTEST * (end - t0) if hidden else min(leg.longest for leg in legs)
 
 
 def has_pulses(field: Field, t0: float, end: float) -> bool:
     """Return whether the field may have pulses that are too short for samples, by a look that is much quicker."""
     borders = np.unique(np.concatenate([[t0, end], edges(field, t0, end)]))
-    found = pulses_of(field, borders, _states(1 / (end - t0))[0])
+    found = _kept_pulses(field, tuple(borders.tolist()), 1 / (end - t0))
     return len(found.moments) > 0 or found.impulse > 0
 
 
@@ -260,8 +267,8 @@ def _cells_of(problem: Problem, field: Field, borders: np.ndarray, tol: float) -
     found = _kept_cells(field, tuple(borders.tolist()), sizes)
     if found is not None:
         return found
-    start = (matrix(problem.quaternion), tuple(problem.omega.tolist()))
-    return _cells_at(field, [start, *_states(sizes.speed)], borders, sizes)
+    start = matrix(problem.quaternion), tuple(problem.omega.tolist())
+    return _cells_at(field, [start, *_states(sizes.speed)], borders, sizes, pulses_of(field, borders, start))
 
 
 @functools.lru_cache(maxsize=64)
@@ -270,13 +277,18 @@ def _kept_cells(field: Field, borders: tuple[float, ...], sizes: Sizes) -> tuple
     states = _states(sizes.speed)
     if not np.isfinite(_sampler(field, states)(np.linspace(borders[0], borders[-1], FIRST))).all():
         return None
-    return _cells_at(field, states, np.array(borders), sizes)
+    return _cells_at(field, states, np.array(borders), sizes, _kept_pulses(field, borders, sizes.speed))
 
 
-def _cells_at(field: Field, states: list[Any], borders: np.ndarray, sizes: Sizes) -> tuple[np.ndarray, float]:
-    pulses, span = pulses_of(field, borders, states[0]), float(borders[-1] - borders[0])
+@functools.lru_cache(maxsize=64)
+def _kept_pulses(field: Field, borders: tuple[float, ...], speed: float) -> Pulses:
+    """Return the pulses of a field at a state of this angular velocity; all tolerances and bodies share them."""
+    return pulses_of(field, np.array(borders), _states(speed)[0])
+
+
+def _cells_at(field: Field, states: Any, borders: Any, sizes: Sizes, pulses: Pulses) -> tuple[np.ndarray, float]:
     cells = _cells(_sampler(field, states), borders, sizes, pulses.moments)
-    return cells, pulses.impulse / min(sizes.momentum or math.inf, sizes.inertia / span)
+    return cells, pulses.impulse / min(sizes.momentum or math.inf, sizes.inertia / float(borders[-1] - borders[0]))
 
 
 def _states(speed: float) -> list[Any]:

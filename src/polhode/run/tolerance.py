@@ -19,6 +19,7 @@ from ..kernels.so3 import norm
 from ..methods import Method
 from ..methods.families.jacobi import jacobi
 from ..numbers.precision import guarded, in_digits
+from ..physics.fields.pulses import UNRESOLVED
 from ..physics.fields.sides import has_jumps
 from ..physics.fields.switches import PiecewiseField
 from ..physics.observers.event import Event
@@ -206,7 +207,7 @@ def _in_moderate_units(problem: Problem, end: float, wish: Wish, t_end: float, e
     if with_states.has_states(problem):
         found = _adaptively(legs, wish.kinds(legs)[0], wish, lambda: with_states.reason(problem))
         _warn_of_jumps(problem, found, wish)
-        return _with_hidden_pulses(found, legs.hidden)
+        return _with_hidden_pulses(found, legs, wish)
     sided = _with_located_jumps(legs, wish)
     found = sided or (_with_best_method if wish.method is None else _with_given_method)(legs, wish, t_end)
     if sided is None:
@@ -214,12 +215,15 @@ def _in_moderate_units(problem: Problem, end: float, wish: Wish, t_end: float, e
     if legs.spacing:
         reason, spacing = found.reason, math.ldexp(legs.spacing, exponent)
         found.reason = lambda: f"{reason()}; {sampled_every(spacing)}"
-    return _with_hidden_pulses(found, legs.hidden)
+    return _with_hidden_pulses(found, legs, wish)
 
 
-def _with_hidden_pulses(found: Solution, hidden: float) -> Solution:
-    """Return a solution whose error is not below what pulses that nobody has found may cause."""
-    return found if found.error is None else dataclasses.replace(found, error=max(found.error, hidden))
+def _with_hidden_pulses(found: Solution, legs: Schedule, wish: Wish) -> Solution:
+    """Return a solution whose error is not below what pulses that nobody has found may cause; without one, say so."""
+    if found.error is None:
+        legs.warn_of_hidden_pulses(wish.tol)
+        return found
+    return dataclasses.replace(found, error=max(found.error, legs.hidden))
 
 
 def _warn_of_jumps(problem: Problem, found: Solution, wish: Wish) -> None:
@@ -378,6 +382,9 @@ def missed(error: float, wish: Wish, problem: Problem, run: Any) -> str:
     """What a user is told whose tolerance was not reached."""
     if wish.digits is None and (fault := coarse_times(problem, problem.t0, problem.momentum)):
         return f"the error at the end may be of any size, as {fault}"
+    legs = getattr(run.run if isinstance(run, ScaledRun) else run, "schedule", None)
+    if legs is not None and legs.hidden >= error:
+        return f"the error at the end is about {excess(error, wish.tol)}, more than tol={wish.tol:g}: {UNRESOLVED}"
     if problem.field is not None and has_jumps(problem.field) and not located.is_located(run):
         size = "not known" if math.isinf(error) else f"about {excess(error, wish.tol)}, more than tol={wish.tol:g}"
         return (

@@ -67,6 +67,13 @@ SMALL = 1 / 64
 CLOSE = 4.0
 """Distance of two parts, relative to their lengths, at which they show the same pulse."""
 
+UNRESOLVED = (
+    "the torque may have pulses in time that no step resolves, as there are thousands of them, or as they are as short "
+    "as the distance of two doubles; write them as conditions on t (ph.where), at whose edges steps end, or make them "
+    "longer"
+)
+"""What is said of pulses that are found, or may be there, but do not shorten the steps."""
+
 
 class Pulses(NamedTuple):
     """Times of pulses of a torque, and the impulse of others that may be hidden still."""
@@ -100,11 +107,22 @@ def pulses_of(field: Field, borders: np.ndarray, state: Any) -> Pulses:
     if not formula.nodes:
         return NONE
     counts = np.maximum(1, np.round(PARTS * np.diff(borders) / (borders[-1] - borders[0])).astype(int))
-    if counts.sum() > MOST:
-        return NONE
     ends = [np.linspace(a, b, n + 1) for a, b, n in zip(borders, borders[1:], counts, strict=False)]
     low, high = np.concatenate([x[:-1] for x in ends]), np.concatenate([x[1:] for x in ends])
     moment = np.repeat(borders[:-1] + np.diff(borders) / 2, counts)
+    if len(low) <= MOST:
+        return _pulses_in(formula, low, high, moment)
+    every = slice(
+        None, None, math.ceil(len(low) / MOST)
+    )  # very many edges: some parts show the ranges in the whole run
+    formula.looked(low[every], high[every], moment[every])
+    blocks = (slice(i, i + MOST) for i in range(0, len(low), MOST))
+    found = [_pulses_in(formula, low[some], high[some], moment[some]) for some in blocks]
+    return Pulses(np.concatenate([x.moments for x in found]), math.fsum(x.impulse for x in found))
+
+
+def _pulses_in(formula: _Formula, low: np.ndarray, high: np.ndarray, moment: np.ndarray) -> Pulses:
+    """Return the pulses in some parts of the run."""
     allowed, extent = formula.looked(low, high, moment)
     parts = _hidden(low, high, moment, allowed, extent, allowed / TOGETHER)
     wide = (parts.height > 0).sum(1) > len(low) / 8

@@ -403,9 +403,14 @@ def to_tolerance(
         longest = None if max_step is None else np.array([positive("max_step", max_step)])
     else:
         longest = None if free else longest_steps(batch, t0, t_end, max_step)
-    pulsed = device == "cpu" and max_step is None and is_pulsed(longest, abs(t_end - t0))
-    if pulsed and not by_itself:
-        chosen, longest = verner87, None
+    pulsed = is_pulsed(longest, abs(t_end - t0)) and (max_step is None or float(longest.min()) < max_step)
+    if pulsed and device != "cpu":
+        raise InputError(
+            "the torque has pulses in time that are too short for steps on a GPU; remove the argument device: bodies "
+            "are then run one by one, with short steps around the pulses only"
+        )
+    if pulsed:
+        chosen, longest = verner87, None if max_step is None else np.array([float(max_step)])
     if statistics is not None:
         sampled_statistics.check_times(name, times)
     stops = kept_times.checked(times, t0, t_end)

@@ -63,8 +63,8 @@ def shortcomings(task: Task, many: Ensemble, tol: float | None = None) -> Iterat
         jumps = "the field jumps with the state, or " * (field is not None and has_jumps(field))
         yield (
             f"the error at the end may be above tol = {tol:g} for {_count_of(off.size, len(many))}, because {jumps}"
-            f"round-off or chaos makes the tolerance unreachable: {_named(off)}; the largest estimate is "
-            f"{excess(worst, tol)}, and `error_estimate` has all of them"
+            "round-off, chaos or very short pulses in time make the tolerance unreachable: "
+            f"{_named(off)}; the largest estimate is {excess(worst, tol)}, and `error_estimate` has all of them"
         )
 
 

@@ -28,10 +28,9 @@ def longest_steps(batch: BodyBatch, t0: float, end: float, max_step: Any) -> np.
     given = Bounds.of(t0, end, None, max_step).max_step
     first = batch.field_of(0)
     if first is not None and first.states:
-        timed = "t" in symbols_in(itertools.chain(*first.coupled)) and given == math.inf
-        if not timed:
+        if "t" not in symbols_in(itertools.chain(*first.coupled)):
             return np.array([given])
-        given = abs(end - t0) / PARTS
+        given = abs(end - t0) / PARTS if max_step is None else given
     if first is None or not (first.states or _longest_step(first, t0, end) < math.inf):  # of the formula, not the body
         return np.array([given])
     rows, body, which = np.unique(batch.values, axis=0, return_index=True, return_inverse=True)
@@ -39,19 +38,19 @@ def longest_steps(batch: BodyBatch, t0: float, end: float, max_step: Any) -> np.
         fields = [batch.field_of(int(i)) for i in body]
         found = np.minimum([_longest_step(field, t0, end) for field in fields if field], given)
         return found[:1] if first.states and (found == given).all() else found[which.ravel()]
-    if given == math.inf and len(rows) <= MOST_SEARCHED:
+    if len(rows) <= MOST_SEARCHED:
         for field in map(batch.field_of, body.tolist()):
             shortest = np.array([_longest_step(field, t0, end) if field and _has_pulses(field, t0, end) else math.inf])
             if is_pulsed(shortest, abs(end - t0)):  # each body then has steps of its own
                 return shortest
-    if given == math.inf:
+    if max_step is None:
         warnings.warn(
             f"the torque depends on time, with different parameters for more than {MOST_DIFFERENT} bodies: features "
             f"shorter than 1/{PARTS} of the run may be missed; give max_step, the longest step allowed",
             ResultWarning,
             stacklevel=4,
         )
-    return np.array([min(given, abs(end - t0) / PARTS)])
+    return np.array([given if first.states else min(given, abs(end - t0) / PARTS)])
 
 
 def _longest_step(field: Field, t0: float, end: float) -> float:
