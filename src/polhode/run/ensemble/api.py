@@ -403,7 +403,9 @@ def to_tolerance(
         longest = None if max_step is None else np.array([positive("max_step", max_step)])
     else:
         longest = None if free else longest_steps(batch, t0, t_end, max_step)
-    pulsed = is_pulsed(longest, abs(t_end - t0)) and (max_step is None or float(longest.min()) < max_step)
+    pulsed = is_pulsed(longest, abs(t_end - t0))
+    if longest is not None and max_step is not None:
+        pulsed = pulsed and float(longest.min()) < max_step
     if pulsed and device != "cpu":
         raise InputError(
             "the torque has pulses in time that are too short for steps on a GPU; remove the argument device: bodies "
