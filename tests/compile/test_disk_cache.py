@@ -124,6 +124,23 @@ def test_an_interrupt_while_machine_code_is_handed_over_is_not_lost(cache, monke
     assert shifted(1.0) == (2.0, 0)
 
 
+def test_an_interrupt_while_machine_code_is_loaded_is_not_lost(cache, monkeypatch):
+    """A callback of ctypes drops it, and LLVM has no code, or that of another program with the same names."""
+    engine, dropped = cpu_target.target_context.codegen()._engine._ee, []
+
+    def pressed(module):
+        raise KeyboardInterrupt
+
+    assert shifted(1.0) == (2.0, 0)
+    with monkeypatch.context() as now:
+        now.setattr(engine, "_object_cache_getbuffer", pressed)
+        now.setattr(sys, "unraisablehook", lambda lost: dropped.append(lost.exc_type))
+        with pytest.raises(KeyboardInterrupt, match="while compiled code was loaded"):
+            shifted(1.0)
+    assert dropped == [KeyboardInterrupt]
+    assert shifted(1.0) == (2.0, 1)
+
+
 def test_many_damaged_entries_are_one_warning(cache):
     for amount in (1.0, 2.0, 3.0):
         shifted(amount)

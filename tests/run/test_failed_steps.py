@@ -214,3 +214,58 @@ def test_series_of_a_root_of_zero_in_other_ways() -> None:
         ph.ensemble(AT_REST, "taylor(8)", dt=0.1, steps=3)
     with pytest.warns(ph.ResultWarning, match="a variation needs derivatives of the torque, which may not exist"):
         ph.chaos(AT_REST, t_end=1.0)
+
+
+@ph.torque
+def gap(t):
+    """Not defined within 1e-4 of t = 0.0375, where no stage of a step of 0.1 lies."""
+    return (0, 0, 1e-3 * ph.math.sqrt((t - 0.0375) ** 2 - 1e-8))
+
+
+@ph.states(z=0.5)
+def gap_with_state(t, z):
+    return (0, 0, 1e-3 * ph.math.sqrt((t - 0.0375) ** 2 - 1e-8)), {"z": -z}
+
+
+@ph.event
+def never(t):
+    return t + 1.0
+
+
+RUNS: dict[str, Any] = {
+    "dt": (gap(), {"method": "mkrk(rk4)", "dt": 0.1}),
+    "digits": (gap(), {"method": "verner87", "dt": 0.1, "digits": 20}),
+    "tol": (gap(), {"tol": 1e-3}),
+    "states, dt": (gap_with_state(), {"method": "verner87", "dt": 0.1}),
+    "states, tol": (gap_with_state(), {"tol": 1e-3}),
+}
+
+
+@pytest.mark.parametrize("way", RUNS)
+def test_a_state_between_two_steps_that_does_not_exist(way: str) -> None:
+    field, how = RUNS[way]
+    problem = ph.Problem(FREE.body, field, omega=[0.1, 0.2, 0.3])
+    sol = ph.solve(problem, t_end=0.1, **how)
+    start = float(sol.t[sol.t < 0.0375].max())
+    where = re.escape(f"the state at t = 0.0375, by a step of {0.0375 - start!r} from {start!r}, could")
+    with pytest.raises(ph.InputError, match=f"{where} not be computed: the field is not finite in between"):
+        sol.at([0.01, 0.0375, 0.05])
+    with pytest.raises(ph.InputError, match=where):
+        ph.solve(problem, t_end=0.1, times=[0.01, 0.0375, 0.05], **how)
+    assert len(sol.at([0.01, 0.05])) == 2
+
+
+def test_an_event_search_names_the_state_that_does_not_exist() -> None:
+    field, how = RUNS["dt"]
+    problem = ph.Problem(FREE.body, field, omega=[0.1, 0.2, 0.3])
+    with pytest.raises(ph.StepError, match="in the event search, the state at t = 0.0375.* not finite in between"):
+        ph.solve(problem, t_end=0.1, events=[never()], **how)
+
+
+def test_dense_output_that_fails_for_no_reason_in_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    sol = ph.solve(ph.Problem(FREE.body, gap_with_state(), omega=[0.1, 0.2, 0.3]), t_end=0.1, tol=1e-3)
+    run = sol.dense.run
+    found = run.state_at
+    monkeypatch.setattr(run, "state_at", lambda times, *path: found(times, *path) if len(times) == 1 else None)
+    with pytest.raises(ph.InputError, match="together with others, but can be alone: compiled code or memory is dam"):
+        sol.at([0.01, 0.05])

@@ -166,7 +166,11 @@ class DiskCache(_Cache):
         if content is None:
             return None
         try:
-            found = CompileResult._rebuild(target_context, *pickle.loads(content))
+            *parts, environments = pickle.loads(content)
+            found = CompileResult._rebuild(target_context, *parts, ())
+            check_loaded(found.library)
+            for environment in environments:
+                found.library.codegen.set_env(environment.env_name, environment)
             _mark_used(path)
             return found
         except ImportError:  # it refers to a namespace that is not a module of this process
@@ -197,6 +201,15 @@ def check_not_interrupted(library: Any) -> None:
         library._get_compiled_object()
     except RuntimeError:
         raise KeyboardInterrupt("while code was compiled") from None
+
+
+def check_loaded(library: Any) -> None:
+    """Raise the KeyboardInterrupt that was lost while LLVM took over machine code from the cache, if so.
+
+    LLVM then has no code under these names, or that of another program that another process gave the same names.
+    """
+    if library._compiled_object is not None:  # numba drops it where LLVM takes it
+        raise KeyboardInterrupt("while compiled code was loaded")
 
 
 def _digest(path: Path, content: bytes) -> bytes:

@@ -46,8 +46,30 @@ class Dense:
             exact = times if self.digits is None else in_digits(t)
             rows = self.run.state_at(exact, self.path.times, self.path.rows)
         if rows is None:
-            raise InputError("the states between two steps could not be computed; choose other times")
+            raise InputError(why_no_states(self.run, exact, self.path, self.digits))
         return convert.states(self.problem, exact, rows, self.digits)
+
+
+def why_no_states(run: Any, times: Any, path: Path, digits: int | None = None) -> str:
+    """Say at which of some times, and in which step of a path, `run.state_at` finds no state."""
+
+    def fails(part: Any) -> bool:
+        with guarded(digits):
+            return run.state_at(part, path.times, path.rows) is None
+
+    while len(times) > 1:
+        first, second = times[: len(times) // 2], times[len(times) // 2 :]
+        times = first if fails(first) else second
+    t, starts = float(times[0]), path.times.astype(float)
+    ahead = 1 if starts[-1] >= starts[0] else -1
+    start = float(starts[max(0, np.searchsorted(ahead * starts, ahead * t, side="right") - 1)])
+    where = f"the state at t = {t!r}, by a step of {t - start!r} from {start!r}, could not be computed"
+    if fails(times):
+        return f"{where}: the field is not finite in between, or very large; choose other times, or shorter steps"
+    return (
+        f"{where} together with others, but can be alone: compiled code or memory is damaged. Run again in another "
+        "process; if it happens again, remove the compiled code (`polhode cache clear`) and report it"
+    )
 
 
 def dense_of(problem: Problem, method: Method, sol: Trajectory) -> Callable[[Any], Mapping[str, np.ndarray]]:

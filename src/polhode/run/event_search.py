@@ -19,7 +19,7 @@ from ..physics.observers.event import Event
 from ..physics.problem import Problem
 from ..results.trajectory import Trajectory
 from .adaptive import Path
-from .dense import dense_between, path_of, states_of
+from .dense import dense_between, path_of, states_of, why_no_states
 from .integrator import number_type
 
 GLANCES = 8
@@ -245,9 +245,7 @@ def found_on(
     def look(times: np.ndarray) -> np.ndarray:
         rows = run.state_at(times, path.times, path.rows)
         if rows is None:
-            raise StepError(
-                "the dense output between two steps, needed for the event search, could not be computed", None
-            )
+            raise StepError(f"in the event search, {why_no_states(run, times, path, digits)}", None)
         return np.asarray(rows)
 
     with guarded(digits):

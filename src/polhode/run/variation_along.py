@@ -20,7 +20,7 @@ from ..physics.problem import Problem
 from ..physics.varied_steps import HIGH, mean_growth
 from ..results.derivatives import by_blocks
 from ..results.trajectory import Trajectory
-from .dense import Dense
+from .dense import Dense, why_no_states
 from .solve import solve
 from .tangent import Tangent, with_tangent
 
@@ -45,7 +45,7 @@ def on_run(problem: Problem, field: VariationField, times: np.ndarray, sol: Traj
     path, more = sol.dense.path, np.setdiff1d(times, sol.dense.path.times)
     rows = sol.dense.run.state_at(more, path.times, path.rows)
     if rows is None:
-        raise StepError("the states between two steps could not be computed; choose other times")
+        raise StepError(why_no_states(sol.dense.run, more, path))
     at = np.searchsorted(path.times, more)
     whole = dataclasses.replace(path, times=np.insert(path.times, at, more), rows=np.insert(path.rows, at, rows, 0))
     made = copy.copy(sol)
