@@ -252,7 +252,33 @@ def of_a_body_at_rest(start: ph.Problem, method: str) -> object:
     return ph.solve(ph.Problem(start.body, push, omega=[0.0, 1e-9, 0.0]), method, **LONG)
 
 
+def by_a_stepper(start: ph.Problem, method: str) -> object:
+    step, state = ph.stepper(start.body, method, LONG["dt"]).step, ph.State(start.quaternion, (0.0, 0.0, 0.0))
+    for _ in range(3):
+        state = step(state)
+    state = ph.State(start.quaternion, start.momentum)
+    for _ in range(5):
+        state = step(state, torque=(0.0, 0.0, 1e-9))
+    return state
+
+
+def by_a_batch_stepper(start: ph.Problem, method: str, masses: float | None = None, **form: Any) -> object:
+    """The first body is an ordinary one, and both turn from the fourth call on."""
+    stepper = ph.batch_stepper([[1.0, 1.4, 1.9], start.body.moments], method, LONG["dt"], masses=masses, **form)
+    q, pi = np.tile(start.quaternion, (2, 1)), np.zeros((2, 3))
+    moved = () if masses is None else (np.zeros((2, 3)), np.zeros((2, 3)))
+    for k in range(8):
+        pi[:] = start.omega if "vector" in form else start.momentum
+        pi *= k > 2
+        stepper.step(*moved, q, pi)
+    return q
+
+
 WAYS: dict[str, Callable[[ph.Problem, str], object]] = {
+    "stepper": by_a_stepper,
+    "batch stepper": by_a_batch_stepper,
+    "batch stepper, omega": lambda start, method: by_a_batch_stepper(start, method, vector="omega", scalar="last"),
+    "batch stepper, translation": lambda start, method: by_a_batch_stepper(start, method, masses=1.0),
     "one": lambda start, method: ph.solve(start, method, **LONG),
     "one backwards": lambda start, method: ph.solve(start, method, dt=-LONG["dt"], steps=400),
     "states at times": lambda start, method: ph.solve(start, method, dt=LONG["dt"], times=[0.5, 1.0]),
@@ -279,6 +305,17 @@ def test_an_ensemble_names_the_slender_body() -> None:
                                               r"whose moments differ by a factor of 1e\+06: without a torque, its "
                                               r"attitude would be off by 0\.2"):  # fmt: skip
         WAYS["many"](spinning([1e-6, 1.0, 1.0]), "mkrk(rk4)")
+
+
+@pytest.mark.parametrize("way", [by_a_stepper, by_a_batch_stepper])
+def test_a_stepper_tells_once(way: Callable[[ph.Problem, str], object]) -> None:
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        way(spinning([1e-6, 1.0, 1.0]), "mkrk(rk4)")
+    (one,) = said
+    assert str(one.message).removeprefix("body 1: ").startswith("steps of mkrk(rk4) with dt = 0.0025 do not follow")
+    assert "give tol" not in str(one.message)
+    assert one.filename == __file__
 
 
 def slow(power: int, exponent: int) -> dict[str, Any]:

@@ -258,7 +258,7 @@ def test_a_state_between_two_steps_that_does_not_exist(way: str) -> None:
 def test_an_event_search_names_the_state_that_does_not_exist() -> None:
     field, how = RUNS["dt"]
     problem = ph.Problem(FREE.body, field, omega=[0.1, 0.2, 0.3])
-    with pytest.raises(ph.StepError, match="in the event search, the state at t = 0.0375.* not finite in between"):
+    with pytest.raises(ph.StepError, match=r"in the event search, the state at t = 0\.0375.* not finite in between"):
         ph.solve(problem, t_end=0.1, events=[never()], **how)
 
 

@@ -62,7 +62,7 @@ def why_no_states(run: Any, times: Any, path: Path, digits: int | None = None) -
         times = first if fails(first) else second
     t, starts = float(times[0]), path.times.astype(float)
     ahead = 1 if starts[-1] >= starts[0] else -1
-    start = float(starts[max(0, np.searchsorted(ahead * starts, ahead * t, side="right") - 1)])
+    start = float(starts[max(0, int(np.searchsorted(ahead * starts, ahead * t, side="right")) - 1)])
     where = f"the state at t = {t!r}, by a step of {t - start!r} from {start!r}, could not be computed"
     if fails(times):
         return f"{where}: the field is not finite in between, or very large; choose other times, or shorter steps"

@@ -307,11 +307,24 @@ def turn_of_velocity(momentum: Any, smallest: Any, largest: Any, dt: Any) -> Any
     return momentum * (1 / smallest - 1 / largest) * abs(dt)
 
 
-def lost_motion(problem: Problem, method: Method, dt: float, count: int, shown: float) -> str:
+def hardest_to_follow(sizes: np.ndarray, moments: np.ndarray, dt: Any) -> int:
+    """Return the body, of many with |Pi| and moments, whose omega turns most in a step; -1 if none turns unresolved."""
+    with np.errstate(all="ignore"):  # linear bodies, and those that failed
+        turns = np.atleast_1d(turn_of_velocity(sizes, moments.min(axis=1), moments.max(axis=1), dt))
+    turns[~np.isfinite(turns)] = 0
+    i = int(np.argmax(turns))
+    return i if turns[i] > UNRESOLVED else -1
+
+
+INSTEAD = ", or give tol instead"
+"""What else helps in a run."""
+
+
+def lost_motion(problem: Problem, method: Method, dt: float, count: int, shown: float, instead: str = INSTEAD) -> str:
     """Say by how much so many steps of a method miss the free motion of a body, if they do not follow it; else "".
 
     A torque changes little in that: what steps of this length cannot follow is the inertia of the body. `shown` is the
-    step in the units of the user.
+    step in the units of the user, and `instead` what else helps.
     """
     base, moments = method.base or method, np.array(problem.body.moments)
     tried = base.order_free < math.inf and base.has_step and not (base.noise or base.states or base.has_own_time)
@@ -324,7 +337,7 @@ def lost_motion(problem: Problem, method: Method, dt: float, count: int, shown: 
     return (
         f"steps of {method.name} with dt = {shown:g} do not follow a body whose moments differ by a factor of "
         f"{moments.max() / moments.min():.2g}: without a torque, its attitude would be off by {error:.2g} rad after a "
-        "radian of rotation; choose a shorter dt or another method, or give tol instead"
+        f"radian of rotation; choose a shorter dt or another method{instead}"
     )
 
 

@@ -34,7 +34,7 @@ from ..physics.fields.varying_inertia import VaryingField
 from ..physics.problem import ROTATION_TOLERANCE, Problem, _attitude, _vector, check_axial, finite_number
 from ..physics.validate import check_unit_of_time
 from .cut_steps import can_cut, cut_at_edges, warn_of_edges
-from .failures import without_derivatives
+from .failures import MOST_COMPARED, hardest_to_follow, lost_motion, without_derivatives
 from .integrator import check_fit, step_kernel, torque_kernel
 from .located_steps import LocatedSteps, can_locate, crossing
 
@@ -218,6 +218,7 @@ class Stepper:
         self._linear = body.linear_axis is not None
         self._held: dict[str, Any] = {}
         self._last: _Bound | None = None
+        self._made, self._next_look = 0, 1
 
     def __reduce__(self) -> Any:
         """Pickle the constructor arguments; compiled steps are looked up again when needed."""
@@ -255,7 +256,20 @@ class Stepper:
             raise StepError(f"{self._head(t)}: {problem}") from problem
         if how != FINE:
             raise self._error(q, m, t, torque, residual, how)
+        self._made += 1
+        if self._made == self._next_look:
+            self._next_look *= 2
+            self._look(q, m)
         return State(q1, m1, t + self.dt)
+
+    def _look(self, q: Any, m: Any) -> None:
+        """Warn, once, if steps do not follow the body; looked at in steps 1, 2, 4, 8, ..., which costs nothing."""
+        if hardest_to_follow(np.array([math.hypot(*m)]), self.body.moments[None], self.dt) < 0:
+            return
+        state = Problem(self.body, attitude=unit(q), momentum=m)
+        if why := lost_motion(state, self.method, self.dt, MOST_COMPARED, self.dt, instead=""):
+            warnings.warn(why, ResultWarning, stacklevel=3)
+            self._next_look = 0
 
     def _free(self) -> Any:
         """Return the compiled step without torque."""
@@ -372,6 +386,10 @@ def _numbers(name: str, value: Any, count: int) -> Any:
 
 def stepper(body: Body, method: str | Method, dt: float) -> Stepper:
     """Return a stepper for your own loop: ``state = ph.stepper(body, "imidm", dt).step(state, torque)``.
+
+    Warns
+    -----
+    ResultWarning : its steps do not follow a slender body, as in `ph.solve`, once; looked at in steps 1, 2, 4, 8, ...
 
     Examples
     --------

@@ -69,7 +69,8 @@ def batch_stepper(
 
     Warns
     -----
-    ResultWarning : steps cross jumps or kinks of the field, in time or in the state
+    ResultWarning : steps cross jumps or kinks of the field, in time or in the state; or they do not follow a slender
+        body, as in `ph.solve`, once, looked at in calls 1, 2, 4, 8, ... On a GPU nothing looks: it would have to wait
 
     Examples
     --------

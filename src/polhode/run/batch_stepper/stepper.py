@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import warnings
 from typing import Any
 
@@ -19,6 +20,7 @@ from ...physics.validate import ROTATION_TOLERANCE, check_unit_of_time, finite_n
 from ..noise import check_forward, multiplies
 from . import arrays
 from .counting import Count
+from .followed import not_followed
 from .held import Kind, chain_of, compiled, memories
 from .inertia import columns, replaced
 from .kinetic import Kinetic
@@ -57,6 +59,7 @@ class BatchStepper:
     chains : with Nosé-Hoover chains, positions and velocities of the links of every body, (N, 2, links)
     thermostat : the thermostat in its present state, or None
     respa : multiple time steps, or None
+    parts : number of steps of the rotation in one step: those of multiple time steps
     """
 
     def __init__(
@@ -66,6 +69,9 @@ class BatchStepper:
         self.method, self.form, self.dt, self.thermostat, self.respa = method, form, dt, thermostat, respa
         self.count = None if method.noise is None else Count(method.memory, steps_made)
         self._failed: np.ndarray = NOBODY
+        self.parts = 1 if respa is None else respa.n
+        self._calls, self._next_look = 0, 1.0
+        self._used: Any = None  # the steps of the last call
         self._programs: dict[Any, Any] = {}
         self._q = self._v = self._torque = self._frame = UNKNOWN
         self._run: Any = None
@@ -237,13 +243,13 @@ class BatchStepper:
         ):  # fmt: skip
             # the arrays of the last call, or another array of torques like the last one
             if torque is self._torque:
-                self.settle(self._run(q, pi, last, *self._rest, t), torque)
+                self.settle(self._run(q, pi, last, *self._rest, t), torque, q, pi)
                 return q, pi
             if (
                 type(torque) is np.ndarray and torque.shape == last.shape and torque.dtype is last.dtype
                 and torque.flags.c_contiguous and self._torque is not None
             ):  # fmt: skip
-                self.settle(self._run(q, pi, torque, *self._rest, t), torque)
+                self.settle(self._run(q, pi, torque, *self._rest, t), torque, q, pi)
                 return q, pi
         return self._step_anew(q, pi, torque, slow, frame, dt, n, t, in_place)
 
@@ -266,12 +272,12 @@ class BatchStepper:
         if self.thermostat is not None:
             from .rescaled import rescaled_steps
 
-            self.settle(rescaled_steps(self, q, v, torque, check_frame(frame), h, n, t, slow), torque)
+            self.settle(rescaled_steps(self, q, v, torque, check_frame(frame), h, n, t, slow), torque, q, v)
         elif torque is not None and arrays.is_function(torque):
             from .asked import asked_steps
 
             lost = asked_steps(self, q, v, torque, check_frame(frame), h, n, t, slow=slow)
-            self.settle(self.counted(lost, n), torque)
+            self.settle(self.counted(lost, n), torque, q, v)
         else:
             advance = self.bound(q, v, torque, frame, h=h, n=n)
             self._frame = UNKNOWN
@@ -281,7 +287,7 @@ class BatchStepper:
                     self._run, self._rest, self._force = advance.func, rest, force
                     self._torque, self._frame = torque, frame
                     self._force_type, self._force_ndim = force.dtype, force.ndim
-            self.settle(self.counted(advance(t), n), torque)
+            self.settle(self.counted(advance(t), n), torque, q, v)
         return self._handed_back(q, v, given_q, given_v, in_place)
 
     def _function(self, name: str, torque: Any) -> Any:
@@ -446,7 +452,7 @@ class BatchStepper:
 
     def steps(self, dt: Any) -> Any:
         """Return the step: a float, or one for each body, padded to whole groups."""
-        h = self._h if dt is None else _checked_steps(dt, self.method)
+        h = self._used = self._h if dt is None else _checked_steps(dt, self.method)
         if h is None:
             raise InputError("give dt, here or to ph.batch_stepper", "dt")
         check_forward(self.method, float(np.min(h)))
@@ -464,16 +470,26 @@ class BatchStepper:
 
     # --- faults ------------------------------------------------------------------------------------
 
-    def settle(self, lost: int, torque: Any) -> None:
-        """Note which bodies failed in the last step."""
+    def settle(self, lost: int, torque: Any, q: np.ndarray, v: np.ndarray) -> None:
+        """Note which bodies failed in the last step; in calls 1, 2, 4, 8, ... look whether steps follow the bodies."""
+        self._calls += 1
         if lost == 0:
             self._failed = NOBODY
+            if self._calls >= self._next_look:
+                self._look(q, v)
         elif lost < 0:
             q, v, self._q, self._v = self._q, self._v, UNKNOWN, UNKNOWN
             arrays.check_apart(q=q, **{self.vector: v}, torque=torque)
             raise InputError("the shape of an array was changed between two calls; pass arrays of the same bodies")
         else:
             self._report(lost, torque)
+
+    def _look(self, q: np.ndarray, v: np.ndarray) -> None:
+        """Warn, once, if steps do not follow the bodies."""
+        self._next_look = 2 * self._calls
+        if why := not_followed(self, q, v, self._used / self.parts):
+            warnings.warn(why, ResultWarning, stacklevel=5)
+            self._next_look = math.inf
 
     def _report(self, lost: int, torque: Any) -> None:
         """Keep the numbers of the bodies that failed, and warn."""

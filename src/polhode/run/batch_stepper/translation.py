@@ -68,6 +68,7 @@ class RigidStepper:
         self.rotation, self.respa = rotation, respa
         self.masses = _masses(masses, rotation.bodies.number)
         self.bath, self.thermostat = bath, thermostat
+        rotation.parts = 1 if respa is None else respa.n
         self.energies: dict[str, Any] = {}
         self._forget()
 
@@ -188,7 +189,7 @@ class RigidStepper:
                         self._held(new, force, given_torque, frame, h, 1, t + k * h)
                         couple(h / 2, new[3], new[1])
         target = states if in_place else tuple(array.copy() for array in states)
-        rotation.settle(rotation.counted(write_good(rotation, target, new), n), torque)
+        rotation.settle(rotation.counted(write_good(rotation, target, new), n), torque, *target[2:])
         if in_place and not any(map(arrays.is_functional, given)):
             return given
         return tuple(arrays.returned(a, like) for a, like in zip(target, given, strict=True))

@@ -20,7 +20,7 @@ from ...physics.problem import Problem
 from ...physics.validate import excess
 from .. import control
 from ..cut_steps import can_cut, crossed_edges, crossing
-from ..failures import NO_STEP, UNRESOLVED, lost_motion, turn_of_velocity, unsolved, without_derivatives
+from ..failures import NO_STEP, hardest_to_follow, lost_motion, unsolved, without_derivatives
 from ..integrator import torque_kernel
 from ..located_steps import INSTEAD_OF_STEP_TOL, conditions_crossed
 from . import alone
@@ -87,12 +87,8 @@ def _lost_motion(task: Task, many: Ensemble) -> str:
         return ""
     batch, first, last = task.batch, *(np.asarray(many.momentum[k]) for k in (0, -1))
     sizes = np.sqrt(np.fmax(np.einsum("ij,ij->i", first, first), np.einsum("ij,ij->i", last, last)))
-    moments = np.asarray(many.moments)
-    with np.errstate(all="ignore"):  # linear bodies, and those that failed
-        turns = turn_of_velocity(sizes, moments.min(axis=1), moments.max(axis=1), batch.dt)
-    turns[~np.isfinite(turns)] = 0
-    i = int(np.argmax(turns))
-    if turns[i] <= UNRESOLVED:
+    i = hardest_to_follow(sizes, np.asarray(many.moments), batch.dt)
+    if i < 0:
         return ""
     problem, dt = task.problem(i), float(batch.of(batch.dt, i))
     if np.dot(last[i], last[i]) > np.dot(first[i], first[i]):
