@@ -214,7 +214,7 @@ def _difference(value: float) -> str:
 def table(found: dict[str, Any]) -> str:
     """The table of the page."""
     lines = [
-        "| method | ours | C | C, fused | Rust | JavaScript | C, Rust | JavaScript |",
+        "| method | compiled Python | C | C, fused | Rust | JavaScript | C, Rust | JavaScript |",
         "|---|--:|--:|--:|--:|--:|---|---|",
     ]
     for r in found["rows"]:

@@ -126,7 +126,7 @@ in a group (two registers for each number), otherwise 8.
 The benchmark integrates the same 32 random bodies (heavy tops, or free bodies for methods that take
 no field) over 500 steps of 0.01, once one after the other in the compiled scalar loop of `ph.solve`
 and once in SIMD lanes, on one core and in one run ({processor}, {dates}). The table gives
-nanoseconds per body-step and the speed-up; the targets are {targets}.
+nanoseconds per body-step and the speed-up. The library aims at a speed-up of {targets}.
 
 ```{{code-block}} console
 {commands}

@@ -24,7 +24,7 @@ def page() -> str:
 
 def _command(name: str, command: Any) -> str:
     arguments = [p for p in command.params if p.param_type_name == "argument"]
-    options = [p for p in command.params if p.param_type_name == "option"]
+    options = [p for p in command.params if p.param_type_name == "option" and not p.hidden]
     usage = " ".join(["polhode", name, *(_placeholder(p) for p in arguments), *(["[options]"] if options else [])])
     rows = [(_placeholder(p), p.help or "") for p in arguments]
     rows += [(", ".join(f"`{word}`" for word in (*p.opts, *p.secondary_opts)), p.help or "") for p in options]

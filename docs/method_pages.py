@@ -165,6 +165,16 @@ def example(method: Any) -> str:
     ))  # fmt: skip
 
 
+def formulas(method: Any) -> str:
+    """The equations of a step; for a family of methods that differ by a number, on the page of the first of them."""
+    first = next((m for m in ph.methods.values() if m.formula == method.formula), method)
+    if first.name == method.name:
+        return method.formula
+    return (
+        f"The equations are those of the whole family, on the page of [`{first.name}`]({slug(first.name)}.md#one-step)."
+    )
+
+
 def page(method: Any, title: str | None = None, intro: str | None = None) -> str:
     """What a method is, the equations of one step, its properties, its cost, its source, and how to call it."""
     elsewhere = (known.label for known in ph.methods.known if known.expression == method.name)
@@ -173,7 +183,7 @@ def page(method: Any, title: str | None = None, intro: str | None = None) -> str
         f"# {title or method.name}",
         intro or method.summary,
         *([f"Also called {also}."] if also else []),
-        "## One step", method.formula, SYMBOLS,
+        "## One step", formulas(method), SYMBOLS,
         "## Properties", properties(method), "Each property is verified in 50 digits: [what the properties mean]"
         "(../notation.md#what-a-declaration-means).",
         "## Cost", expenses(method),

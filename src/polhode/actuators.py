@@ -1,4 +1,4 @@
-"""Actuators that a controller commands (the facade of `polhode.physics.control.actuators`)."""
+"""Actuators that a controller commands (from `polhode.physics.control.actuators`)."""
 
 from .physics.control.actuators import *  # noqa: F403
 from .physics.control.actuators import __all__ as __all__

@@ -1,4 +1,4 @@
-"""Files and objects of other programs (facade of several modules); results have `export`."""
+"""Files and objects of other programs (from several modules); results have `export`."""
 
 from .physics.aem import Attitudes, read_aem
 from .physics.poses import from_rigid_transform, to_rigid_transform

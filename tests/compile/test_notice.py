@@ -267,6 +267,7 @@ def test_ahead(slow):
 def test_code_from_the_disk_is_not_compiled(screen, monkeypatch, tmp_path):
     """Loading it is not announced, however long it takes."""
     monkeypatch.setenv("POLHODE_CACHE", str(tmp_path))
+    monkeypatch.setattr(program, "MADE", Memo())
     ph.solve(FREE, "dmv2", dt=0.01, steps=3)
     screen.truncate(0)
     monkeypatch.setattr(program, "MADE", Memo())

@@ -223,7 +223,7 @@ FAULTS = [
     (OMEGA, f"{OMEGA}\nmatrix = [[1,0,0],[0,1,0],[0,0,-1]]", 10, "start.matrix", "a reflection"),
     (OMEGA, f"{OMEGA}\neuler = [1, 0, 0]", 10, "start.euler", "euler and sequence go together"),
     (OMEGA, f'{OMEGA}\neuler = [1, 0, 0]\nsequence = "abc"', 11, "start.sequence", "must be three letters"),
-    (OMEGA, f'{OMEGA}\neuler = [1, 0, 0]\nsequence = "XXZ"', 11, "start.sequence", "neighbours different; got 'XXZ'"),
+    (OMEGA, f'{OMEGA}\neuler = [1, 0, 0]\nsequence = "XXZ"', 11, "start.sequence", "no two alike in a row; got 'XXZ'"),
     (OMEGA, f"{OMEGA}\ndegrees = true", 10, "start.degrees", "only for euler or rotation_vector"),
     (METHOD_LINE, f'method = "{METHOD.name}x"', 12, "run.method", f"nearest: .*{METHOD.name}"),
     (METHOD_LINE, f'method = "{FREE.name}"', 12, "run.method", "integrates free bodies only"),

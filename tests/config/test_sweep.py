@@ -1,5 +1,7 @@
 """Sweeps from a TOML file, and `polhode sweep`."""
 
+import json
+
 import numpy as np
 import pytest
 import xarray
@@ -183,7 +185,14 @@ def test_from_an_example_to_a_store(tmp_path):
     assert dry.exit_code == 0
     assert "2e+03" in dry.output  # 20 bodies, 100 steps
     assert not out.exists()
-    first = command(file, "--unit", 8)
+    earlier, now = (json.loads(command(file, "--dry-run", "--json", size, 8).stdout) for size in ("--unit", "--shard"))
+    assert earlier == now | {"seconds": earlier["seconds"]}
+    assert now["shard"] == 8
+    both = command(file, "--unit", 8, "--shard", 8)
+    assert both.exit_code == 2
+    assert "give --shard alone" in both.output
+    assert "--unit" not in command(file, "--help").output
+    first = command(file, "--shard", 8)
     assert first.exit_code == 0, first.output
     for word in ("bodies", "failed", "largest", "body-steps per second"):
         assert word in first.output

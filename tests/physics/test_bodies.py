@@ -391,7 +391,9 @@ def test_files_that_are_no_meshes(tmp_path, monkeypatch):
     with pytest.raises(ph.InputError, match="unit must be one of m, km"):
         ph.Body.from_mesh(tmp_path / "bad.stl", unit="furlong")
     monkeypatch.setitem(sys.modules, "trimesh", None)
-    assert said("bad.ply", noise) == "bodies from meshes need trimesh: pip install 'polhode[mesh]'"
+    assert (
+        said("bad.ply", noise) == "bodies from meshes need trimesh, which is not installed: pip install 'polhode[mesh]'"
+    )
 
 
 def test_other_files_named_in_a_mesh_are_not_read(tmp_path):

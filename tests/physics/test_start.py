@@ -50,7 +50,7 @@ def test_capitals_turn_with_the_body():
 MISTAKES = {
     "no sequence": ({"euler": ANGLES}, r"^euler must be three axes and three angles, .*; got \[0.3, 0.8, -1.1\]$"),
     "mixed": ({"euler": ("ZxZ", ANGLES)}, r"upper case .* or lower case .*; got 'ZxZ'$"),
-    "repeated": ({"euler_deg": ("ZZX", ANGLES)}, r"^the sequence of euler_deg .* neighbours different; got 'ZZX'$"),
+    "repeated": ({"euler_deg": ("ZZX", ANGLES)}, r"^the sequence of euler_deg .* no two alike in a row; got 'ZZX'$"),
     "unknown": ({"euler": ("abc", ANGLES)}, r"got 'abc'$"),
     "two axes": ({"euler": ("ZX", ANGLES)}, r"got 'ZX'$"),
     "two angles": ({"euler": ("ZXZ", [0.1, 0.2])}, r"^the angles of euler must be three numbers; got shape \(2,\)$"),

@@ -242,6 +242,7 @@ REFUSED = {
     "period must be positive": {"period": 0.0},
     "give period": {"period": None},
     "not a whole number of steps": {"dt": 0.15},
+    "nearest t_end are .* and .*; dt must divide the period$": {"t_end": 1.2345},
     "control must be a function": {"control": 3.0},
     "also give control": {"control": None},
     "must return three numbers; it returned": {"control": lambda omega: (1.0, 2.0)},
@@ -254,7 +255,7 @@ REFUSED = {
     "acts forward in time": {"t_end": -1.0},
     "with control use a one-step method": {"method": "compensated(strang(dmv6))"},
     "digits is not available with control": {"digits": 30},
-    "remove the argument method": {"tol": 1e-9, "dt": None},
+    "leave out `method`": {"tol": 1e-9, "dt": None},
     "forward in time": {"tol": 1e-9, "dt": None, "method": None, "t_end": -1.0},
 }
 

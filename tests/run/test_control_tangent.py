@@ -213,7 +213,7 @@ def test_a_field_of_its_own_has_parameters_too():
     ("given", "sentence"),
     [
         ({"control": lambda omega: np.clip(-omega, -1.0, 1.0)}, "tangent=True needs a controller that is a formula"),
-        ({"out": "x.zarr"}, "remove the argument out or tangent"),
+        ({"out": "x.zarr"}, "leave out `out` or `tangent`"),
         ({"digits": 30}, "digits is not available with control"),
     ],
 )

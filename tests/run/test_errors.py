@@ -383,7 +383,8 @@ INPUT: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "no slope at the start": (
         lambda: solve(tilt()),
-        "the potential tilt must be smooth; its derivative is not finite at the start (t = 0)",
+        "the potential tilt must be smooth; its derivative is not finite at the start (t = 0), so write it "
+        "without this singularity",
     ),
     "np.sin": (lambda: solve(with_numpy(), "taylor(4)"), not_a_formula("with_numpy", "it calls np.sin")),
     "np.cos in a closure": (

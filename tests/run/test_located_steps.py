@@ -133,7 +133,7 @@ def test_sliding_steps_are_counted():
 
 @pytest.mark.parametrize(
     ("method", "more", "instead"),
-    [("mkrk(rk4)", {"digits": 20}, "remove the argument digits"), ("abm4", {}, "use another one-step method")],
+    [("mkrk(rk4)", {"digits": 20}, "leave out `digits`"), ("abm4", {}, "use another one-step method")],
 )
 def test_steps_that_cross_jumps_are_told(method, more, instead):
     problem = ph.Problem(MOMENTS, brakes(0.3, 0.1, 0.2), omega=(0.5, 0.1, 0.2))

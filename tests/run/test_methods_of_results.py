@@ -157,7 +157,7 @@ def test_the_exact_top_in_solve():
         (lambda: ph.solve(branching(), "lagrange", dt=0.1, steps=3), "has branches"),
         (lambda: ph.solve(free(), "lagrange", dt=0.1, steps=3), "this body is free; use 'jacobi'"),
         (lambda: ph.solve(top(), "lagrange", tol=1e-9, t_end=1.0), "lagrange is exact"),
-        (lambda: ph.solve(top(), "lagrange", dt=0.1, steps=3, out="x.zarr"), "remove the arguments events and out"),
+        (lambda: ph.solve(top(), "lagrange", dt=0.1, steps=3, out="x.zarr"), "leave out `events` and `out`"),
         (lambda: ph.stepper(SYMMETRIC, "lagrange", dt=0.1), "without steps"),
         (lambda: several("lagrange", dt=0.1, steps=3), "without steps"),
         (lambda: ph.methods["yoshida4(lagrange)"], "cannot be part of another method"),

@@ -138,8 +138,8 @@ def test_covariance_is_that_of_many_starts():
     ("given", "sentence"),
     [
         ({"method": "abm4", "dt": 0.1}, "needs steps from state to state"),
-        ({"method": "imidm", "dt": 0.1, "digits": 30}, "remove the argument digits"),
-        ({"tol": 1e-6, "out": "x.nc"}, "remove the argument out"),
+        ({"method": "imidm", "dt": 0.1, "digits": 30}, "leave out `digits`"),
+        ({"tol": 1e-6, "out": "x.nc"}, "leave out `out`"),
         ({"tol": 1e-6, "tangent": 3}, "tangent"),
     ],
 )

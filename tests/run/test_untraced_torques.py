@@ -311,7 +311,7 @@ def test_what_needs_compiled_code_is_refused():
     )
     for name, value in {"times": [0.1, 0.2], "max_turn": 0.1}.items():
         refused(
-            rf"^{name} with dt needs a torque that can be compiled; {why}: remove the argument {name}, and keep states",
+            rf"^{name} with dt needs a torque that can be compiled; {why}: leave out `{name}`, and keep states",
             lambda name=name, value=value: ph.solve(start, "fem", **RUN, **{name: value}),
         )
     refused(
@@ -387,9 +387,9 @@ def test_many_bodies_to_a_tolerance_have_the_bits_of_single_runs(how, end):
 
 def test_many_bodies_to_a_tolerance_say_what_they_cannot_do(tmp_path):
     given = {"field": brake(k=0.1), "step_tol": 1e-6, "t_end": 1.0}
-    with pytest.raises(ph.InputError, match=r"that is no formula.*one by one, in memory; remove the argument out"):
+    with pytest.raises(ph.InputError, match=r"that is no formula.*one by one, in memory; leave out `out`"):
         ph.ensemble([1.0, 2.0, 2.5], None, MOMENTA, **given, out=tmp_path / "many.zarr")
-    with pytest.raises(ph.InputError, match=r"that is no formula.*on the processor; remove the argument device"):
+    with pytest.raises(ph.InputError, match=r"that is no formula.*on the processor; leave out `device`"):
         ph.ensemble([1.0, 2.0, 2.5], None, MOMENTA, **given, device="cuda")
 
 

@@ -132,8 +132,8 @@ BAD = {
     "compare: problem": (("compare", "nonsense"), "unknown problem"),
     "compare: steps": (("compare", "free_body", "--dt", "1, b"), "numbers"),
     "compare: negative step": (("compare", "free_body", "--dt", "1, -1"), "positive"),
-    "compare: no steps": (("compare", "free_body", "--dt", ","), "step size"),
-    "compare: no methods": (("compare", "free_body", "--methods", " "), "no method"),
+    "compare: no steps": (("compare", "free_body", "--dt", ","), "comma-separated numbers, such as"),
+    "compare: no methods": (("compare", "free_body", "--methods", " "), "names separated by commas, such as"),
     "one method": (("methods", "nonsense"), "unknown method"),
 }
 

@@ -17,7 +17,7 @@ def test_one_body():
     assert len(found) == 168
     for (what, place, way, how), said in found.items():
         if what == "derivatives" and (place == "in a file" or "digits" in how):
-            assert said.startswith("derivatives are computed in memory, in doubles; remove the argument")
+            assert said.startswith("derivatives are computed in memory, in doubles; leave out `")
         else:
             assert not said, (what, place, way, how)
 
@@ -35,7 +35,7 @@ def test_many_bodies():
         elif "tol" in how and what == "statistics":
             assert "give times=[...], at which statistics are evaluated" in said
         elif what.startswith("derivatives") and place == "in a file":
-            assert said == "derivatives are computed in memory, without out; remove the argument out or tangent"
+            assert said == "derivatives are computed in memory, without out; leave out `out` or `tangent`"
         else:
             assert not said, (what, place, way, how)
     assert all(said.count("\n") == 0 and len(said) < 220 for said in found.values())

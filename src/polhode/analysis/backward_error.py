@@ -218,7 +218,9 @@ def corrections(method: Method, problem: Problem, terms: int) -> Callable[[Mecha
 def check_flows(method: Method, problem: Problem) -> None:
     """Reject a method or a problem whose modified energy is not available."""
     if problem.field is not None and problem.needs != "potential":
-        raise InputError(f"a modified energy needs a potential, and {problem.field!r} is a torque")
+        raise InputError(
+            f"a modified energy needs a potential, and {problem.field!r} is a torque; make it with @ph.potential"
+        )
     if not method.flows:
         why = "is not symplectic" if method.symplectic is False else "is not made of exact flows"
         known = listed(fitting("free", lambda m: m.flows))

@@ -19,6 +19,7 @@ from ..kernels.loops import stepping
 from ..kernels.so3 import add, mul
 from ..methods import NEEDS, Method, methods
 from ..methods.mechanics import gyration, velocity
+from ..methods.ranking import fitting, listed
 from ..numbers import floats
 from ..numbers.dispatch import kernel
 from ..physics import library
@@ -139,7 +140,7 @@ def dop853_curve(problem: Problem, tolerances: Iterable[float]) -> list[dict[str
 def reference_error(problem: Problem, q: Any) -> float:
     """Attitude error of a quaternion at the end of a named problem."""
     if problem.reference is None:
-        raise InputError(f"{problem.name} has no reference solution")
+        raise InputError(f"{problem.name} has no reference solution; take one of those that `polhode bench` measures")
     return attitude_error(matrices(np.array(q)), matrices(np.array(problem.reference.quaternion)))
 
 
@@ -199,7 +200,11 @@ def measure(
     known = [library.get(name) for name in STEP_SIZES] if problem is None else [problem]
     pairs = [(m, one) for m in chosen for one in known if m.takes(one.needs)]
     if not pairs:
-        raise InputError(f"none of these methods takes the field of this problem: {', '.join(m.name for m in chosen)}")
+        able = listed(fitting(known[0].needs))
+        raise InputError(
+            f"none of these methods takes the field of this problem: {', '.join(m.name for m in chosen)}; those that "
+            f"do: {able}"
+        )
     tell("scipy DOP853", 0, len(pairs))
     rival = next((one for one in known if one.name == RIVAL and one.reference is not None), None)
     curve = [] if rival is None else dop853_curve(rival, [10.0**-k for k in range(3, 14)])
@@ -244,7 +249,7 @@ def checked(path: Path, overwrite: bool) -> Path:
     if path.exists() and not overwrite:
         raise InputError(f"{path} exists; choose another name or use --overwrite")
     if not path.parent.exists():
-        raise InputError(f"the folder {path.parent} does not exist")
+        raise InputError(f"the folder {path.parent} does not exist; create it first")
     return place_for(path)
 
 

@@ -251,7 +251,9 @@ def measured_order(rows: Sequence[Row]) -> float:
     A run is usable if its error is below `SATURATED` and above ten times the noise.
     """
     if len({row.method for row in rows}) > 1:
-        raise InputError("measured_order takes the rows of one method; see by_method")
+        raise InputError(
+            "measured_order takes the rows of one method, and these are of several; divide them with by_method"
+        )
     usable = [r for r in rows if 10 * r.noise < r.attitude_error < SATURATED]
     finest = sorted(usable, key=lambda r: r.dt)[:3]
     if len(finest) < 2:

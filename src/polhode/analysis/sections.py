@@ -45,7 +45,9 @@ def surface(section: Any) -> Event:
             raise InputError(f"a section must be a function of t, R, omega or a ph.event; got {type(section).__name__}")
         section = event(section, direction=1)
     if section.terminal:
-        raise InputError(f"a section is crossed many times; {section.name} must not be a terminal event")
+        raise InputError(
+            f"a section is crossed many times; {section.name} must not be a terminal event: leave out `terminal`"
+        )
     return section
 
 
@@ -191,7 +193,9 @@ def on_energy_level(problem: Problem, energy: float, along: Any) -> Problem:
     room = b * b - 2 * a * (problem.energy() - energy)
     if room < 0:
         least = problem.energy() - b * b / (2 * a)
-        raise InputError(f"no momentum along this vector has the energy {energy:g}; the least is {least:g}")
+        raise InputError(
+            f"no momentum along this vector has the energy {energy:g}; the least is {least:g}, so give a larger one"
+        )
     s = (math.sqrt(room) - b) / a
     momentum = np.array(problem.momentum) + s * d
     return Problem(

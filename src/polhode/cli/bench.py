@@ -52,7 +52,7 @@ def bench_command(
 
 def _print(result: dict[str, Any]) -> None:
     rows: Sequence[dict[str, Any]] = result["rows"]
-    columns = ("method", "problem", "dt", "ns/step", "Python/compiled", "flops", "Gflop/s", "error", "DOP853/ours")
+    columns = ("method", "problem", "dt", "ns/step", "Python/compiled", "flops", "Gflop/s", "error", "DOP853/polhode")
     console().print(sheet("one step, one core", columns, [_line(row) for row in rows], numbers=7))
     machine = result["machine"]
     console().print(f"{machine['processor']}, Python {machine['python']}, commit {machine['commit'] or '-'}")

@@ -106,7 +106,7 @@ def _sizes(text: str) -> list[float]:
     except ValueError:
         raise InputError(f"--dt must be comma-separated numbers; got {text!r}") from None
     if not sizes:
-        raise InputError("--dt contains no step size")
+        raise InputError(f"--dt must be comma-separated numbers, such as 0.1,0.05; got {text!r}")
     return sizes
 
 

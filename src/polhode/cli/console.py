@@ -253,7 +253,7 @@ def named_methods(text: str) -> list[Method]:
     """The methods of a comma-separated list."""
     chosen = list(dict.fromkeys(registry[m] for m in arguments(text)))
     if not chosen:
-        raise InputError("--methods contains no method")
+        raise InputError(f'--methods must be names separated by commas, such as "imidm, akw"; got {text!r}')
     return chosen
 
 

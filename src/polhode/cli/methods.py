@@ -63,7 +63,7 @@ def methods_command(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the methods and combinators with a line on each, or show one in full: formulas, properties, source."""
+    """List the methods and combinators, one line each, or show one in full: formulas, properties, source."""
     if name is not None:
         _show(name, as_json)
         return

@@ -51,10 +51,11 @@ def sweep_command(
         str | None,
         typer.Option(help="A Dask scheduler, tcp://host:port (default: the cores of this machine)."),
     ] = None,
-    unit: Annotated[
+    shard: Annotated[
         int | None,
-        typer.Option(help="Bodies in a shard, run and written together (default: about a second of work)."),
+        typer.Option(min=1, help="Bodies in a shard, run and written together (default: about a second of work)."),
     ] = None,
+    unit: Annotated[int | None, typer.Option(min=1, hidden=True, help="The earlier name of --shard.")] = None,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -73,7 +74,9 @@ def sweep_command(
 
     if init:
         return _init(file, library.EXAMPLE)
-    sweep = library.read(file, allow_code)
+    if shard is not None and unit is not None:
+        raise InputError("--unit is the earlier name of --shard; give --shard alone")
+    sweep, unit = library.read(file, allow_code), unit if shard is None else shard
     if dry_run:
         return _say(sweep, unit, as_json)
     path = out or sweep.file or file.with_suffix(".zarr")

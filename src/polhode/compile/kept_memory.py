@@ -1,7 +1,7 @@
 """Memory of large arrays that are no longer in use, kept for the next ones.
 
-To fault in the pages of the arrays of an ensemble can take a tenth of the time of its run, and to lock them for a GPU
-longer than the run.
+Page faults can take 10 % of the time of an ensemble run, and pinning pages for a GPU longer than the run; so large
+blocks are reused.
 """
 
 from __future__ import annotations

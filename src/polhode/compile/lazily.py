@@ -1,4 +1,4 @@
-"""Programs without an import of the compiler before the first one is needed; that import counts as compiling."""
+"""Import the compiler on first use; the import time counts as compile time."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Spread(Strict):
         if self.spacing == "linear":
             return np.linspace(self.begin, self.end, self.count)
         if self.begin <= 0 or self.end <= 0:
-            raise ValueError("spacing = 'log' needs from and to above 0")
+            raise ValueError(f"spacing = 'log' needs from and to above 0; got {self.begin:g} and {self.end:g}")
         return np.geomspace(self.begin, self.end, self.count)
 
 
@@ -56,9 +56,11 @@ class Drawn(Strict):
         if len(self.model_fields_set) != 1:
             raise ValueError("give exactly one of uniform, normal, loguniform, isotropic")
         if self.loguniform is not None and min(self.loguniform) <= 0:
-            raise ValueError("loguniform needs numbers above 0")
+            raise ValueError(f"loguniform needs numbers above 0; got {list(self.loguniform)}")
         if self.normal is not None and self.normal[1] < 0:
-            raise ValueError("the standard deviation, the second number of normal, must not be negative")
+            raise ValueError(
+                f"the standard deviation, the second number of normal, must not be negative; got {self.normal[1]:g}"
+            )
         return self
 
     def values(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
@@ -137,7 +139,7 @@ def on_grid(table: Mapping[str, Any]) -> dict[str, np.ndarray]:
             raise fault if isinstance(fault, Fault) else Fault(key, str(fault)) from None
         axes[key] = _array(key, spread)
     if not axes:
-        raise Fault("", "[grid] names no varied quantity")
+        raise Fault("", "[grid] names no varied quantity; write for example omega.z = [1.0, 2.0]")
     places = np.meshgrid(*(np.arange(len(values)) for values in axes.values()), indexing="ij")
     return {key: values[location.ravel()] for (key, values), location in zip(axes.items(), places, strict=True)}
 
@@ -149,7 +151,7 @@ def in_parallel(table: Mapping[str, Any], folder: Path) -> dict[str, np.ndarray]
     found = {key: _array(key, value) for key, value in _quantities(columns | given).items()}
     sizes = {key: len(values) for key, values in found.items()}
     if not sizes:
-        raise Fault("", "[list] names no varied quantity")
+        raise Fault("", "[list] names no varied quantity; write for example omega.z = [1.0, 2.0]")
     if len(set(sizes.values())) > 1:
         lengths = ", ".join(f"{key} {n}" for key, n in sizes.items())
         raise Fault(next(iter(sizes)), f"the lists must have the same length; got {lengths}")
@@ -198,7 +200,7 @@ def at_random(table: Mapping[str, Any]) -> dict[str, np.ndarray]:
         except ValueError as fault:
             raise fault if isinstance(fault, Fault) else Fault(key, str(fault)) from None
     if not found:
-        raise Fault("", "[random] names no varied quantity")
+        raise Fault("", "[random] names no varied quantity; write for example omega = { isotropic = 1.0 }")
     return found
 
 

@@ -241,7 +241,7 @@ class Sweep:
         """The problem described in the file itself; varied quantities have the values of the first body."""
         field = None if contents.field is None else _field(contents.field, folder, self.allow_code)
         if field is None and contents.params:
-            raise Fault("problem.params", "params are given but no field")
+            raise Fault("problem.params", "params are given but no field; give field, or remove params")
         start: dict[str, Any] = (
             {"omega": contents.omega}
             if contents.omega is not None
@@ -293,7 +293,7 @@ class Sweep:
         """The parameters that vary."""
         varied = {key.partition(".")[2]: column for key, column in self.columns.items() if key.startswith("params.")}
         if varied and base.field is None:
-            raise Fault(f"{self._table}.params", "this varies, but the problem has no field")
+            raise Fault(f"{self._table}.params", "this varies, but the problem has no field; give one, or remove it")
         return varied
 
     def _steps(self, base: Problem) -> tuple[Any, int]:
@@ -306,12 +306,12 @@ class Sweep:
                 raise Fault("run.steps", "dt varies, so give steps in [run]: all bodies make the same number of them")
             return self.columns["dt"], run.steps
         if run.dt is None:
-            raise Fault("run.dt", "give dt in [run]")
+            raise Fault("run.dt", "the step size is missing; give dt in [run]")
         end, given = base.t_end if run.t_end is None else run.t_end, run.dt
         if run.orbits is not None:
             end = self.shared.end(base.t0, run.orbits, given)
         if end is None and run.steps is None:
-            raise Fault("run.t_end", "give steps, t_end or orbits in [run]")
+            raise Fault("run.t_end", "the end is missing; give steps, t_end or orbits in [run]")
         dt = at("run.dt", lambda: signed_step(base, given, end, run.steps))
         return dt, run.steps or at("run.t_end", lambda: number_of_steps(base, dt, end, None))
 

@@ -14,13 +14,13 @@ from ..numbers.types import Number, Quat, Rows, Vec3
 
 @kernel
 def add(a: Vec3, b: Vec3) -> Vec3:
-    """A + b."""
+    """The sum a + b."""
     return (a[0] + b[0], a[1] + b[1], a[2] + b[2])
 
 
 @kernel
 def sub(a: Vec3, b: Vec3) -> Vec3:
-    """A - b."""
+    """The difference a - b."""
     return (a[0] - b[0], a[1] - b[1], a[2] - b[2])
 
 
@@ -32,7 +32,7 @@ def scale(s: Number, a: Vec3) -> Vec3:
 
 @kernel
 def along(a: Vec3, s: Number, b: Vec3) -> Vec3:
-    """A + s b."""
+    """The sum a + s b."""
     return (a[0] + s * b[0], a[1] + s * b[1], a[2] + s * b[2])
 
 

@@ -112,7 +112,10 @@ class Group:
     def defect(self, y: Any) -> float:
         """Distance of a matrix from the group: the largest of the quantities that vanish on it."""
         if self._defect is None:
-            raise InputError(f"the group {self.name} has no defect function, so membership cannot be checked")
+            raise InputError(
+                f"the group {self.name} has no defect function, so membership cannot be "
+                "checked; give defect= when making it"
+            )
         return float(np.max(np.abs(self._defect(np.asarray(y)))))
 
     def element(self, y: Any, numbers: Numbers) -> Matrix:
@@ -188,7 +191,8 @@ def _inverse(gram: list[list[Fraction]], name: str) -> list[list[Fraction]]:
         pivot = next((k for k in range(i, n) if rows[k][i]), None)
         if pivot is None:
             raise InputError(
-                f"the basis of {name} must be linearly independent; matrix {i + 1} depends on the previous ones"
+                f"the basis of {name} must be linearly independent; matrix {i + 1} depends on the previous ones, "
+                "so remove it"
             )
         rows[i], rows[pivot] = rows[pivot], rows[i]
         rows[i] = [x / rows[i][i] for x in rows[i]]

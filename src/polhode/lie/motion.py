@@ -122,7 +122,8 @@ def solve(
 def _steps(start: Interval, dt: float | None, t_end: float | None, steps: int | None) -> tuple[float, int]:
     """Return step size and number of steps, from two of the three arguments."""
     if sum(x is None for x in (dt, t_end, steps)) != 1:
-        raise InputError("give two of dt, t_end and steps")
+        got = [name for name, x in (("dt", dt), ("t_end", t_end), ("steps", steps)) if x is not None]
+        raise InputError(f"give two of dt, t_end and steps; got {' and '.join(got) or 'none'}")
     if dt is not None:
         dt = positive("dt", dt)
         return dt, number_of_steps(start, dt, t_end, steps)

@@ -322,7 +322,10 @@ def rotated(X: np.ndarray, A: np.ndarray) -> np.ndarray:
 def _inner(name: str, method: str | Method) -> Method:
     inner = methods[method]
     if inner.family != TAG or inner.order != 2 or not inner.symmetric:
-        raise InputError(f"{name} takes a symmetric method of order 2 for N-dimensional bodies; got {inner.name}")
+        raise InputError(
+            f"{name} takes a symmetric method of order 2 for N-dimensional bodies, such as {name}(imr); got "
+            f"{inner.name}"
+        )
     return inner
 
 
@@ -361,7 +364,7 @@ def strang(method: str | Method) -> Method:
     """
     inner = _inner("strang", method)
     if inner.needs != "free":
-        raise InputError(f"strang takes a free method for N-dimensional bodies; got {inner.name}")
+        raise InputError(f"strang takes a free method for N-dimensional bodies, such as strang(imr); got {inner.name}")
 
     def build(body: Body) -> Step:
         drift = inner.build(body)

@@ -29,7 +29,7 @@ COLUMNS = {
 VERSIONS = ("1", "2")
 NEEDED = ("REF_FRAME_A", "REF_FRAME_B", "TIME_SYSTEM", "ATTITUDE_TYPE")
 EULER = re.compile(r"([XYZ])(?!\1)([XYZ])(?!\2)[XYZ]")
-"""Three axes, neighbours different."""
+"""Three axes, no two alike in a row."""
 
 BODY = "SC_BODY"
 """How names of frames of a spacecraft begin."""
@@ -104,14 +104,18 @@ class _Reader(kvn.Reader):
             raise InputError(f"CCSDS_AEM_VERS of {self.file.name} must be 1 or 2; got {self.version!r}")
         for name in NEEDED:
             if name not in meta:
-                raise InputError(f"{self.file.name} has a segment without {name}, which says what its numbers mean")
+                raise InputError(
+                    f"{self.file.name} has a segment without {name}, which says what its numbers mean; add it to the "
+                    "file"
+                )
         moments, system = [moment for moment, _ in rows], meta["TIME_SYSTEM"]
         self.start = self.start or moments[0]
         t = epochs.seconds_since(self.start, moments, system)
         if not (np.diff(t) > 0).all():
             at = int(np.flatnonzero(np.diff(t) <= 0)[0]) + 2
             raise InputError(
-                f"times must increase; line {at} of the data of a segment of {self.file.name} is not later"
+                f"times must increase; line {at} of the data of a segment of {self.file.name} is not later, so sort or "
+                "remove lines"
             )
         q, omega = self._motion(meta, np.array([numbers for _, numbers in rows]))
         frames = meta["REF_FRAME_A"], meta["REF_FRAME_B"]

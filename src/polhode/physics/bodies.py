@@ -152,4 +152,4 @@ class Bodies:
         m = rows(self.to_principal(components(vector)))
         bad = np.flatnonzero(np.abs(np.where(zero, m, 0)).max(axis=1) > TOLERANCE * np.linalg.norm(m, axis=1))
         if bad.size:
-            raise InputError(f"body {bad[0]} is linear and must have no {name} along its axis")
+            raise InputError(f"body {bad[0]} is linear and must have no {name} along its axis; set this component to 0")

@@ -97,4 +97,6 @@ def _text(day: int, ticks: int) -> str:
     try:
         return f"{datetime.date.fromordinal(day).isoformat()}T{clock}"
     except (ValueError, OverflowError):
-        raise InputError("the times reach beyond the calendar, the years 1 to 9999") from None
+        raise InputError(
+            "the times reach beyond the calendar, the years 1 to 9999; choose another epoch or unit of time"
+        ) from None

@@ -65,7 +65,7 @@ class Facets:
         lengths = np.linalg.norm(normals, axis=1)
         if np.abs(lengths - 1).max() > UNIT:
             worst = float(lengths[np.abs(lengths - 1).argmax()])
-            raise InputError(f"normals must have length 1; got one of length {apart(worst, 1.0)[0]}")
+            raise InputError(f"normals must have length 1; got one of length {apart(worst, 1.0)[0]}, so divide by it")
         for name, value in (("normals", normals / lengths[:, None]), ("areas", areas), ("centres", centres)):
             object.__setattr__(self, name, value)
 
@@ -169,7 +169,7 @@ class Facets:
         """
         w = vector("axis", axis)
         if not w.any():
-            raise InputError("axis must not be zero", "axis")
+            raise InputError(f"axis must not be zero; got {axis!r}", "axis")
         w = w / np.linalg.norm(w)
         tilt, count = finite_number("obliquity", obliquity), whole_number("angles", angles)
         if count > MOST_ANGLES:
@@ -201,7 +201,12 @@ class Facets:
                 )
             found.append(np.broadcast_to(given, len(self)))
         if not ((found[0] >= 0) & (found[1] >= 0) & (found[0] + found[1] <= 1)).all():
-            raise InputError("specular and diffuse must not be negative, and their sum at most 1", "specular")
+            worst = int(np.abs(found[0] + found[1] - 0.5).argmax())
+            raise InputError(
+                "specular and diffuse must not be negative, and their sum at most 1; got "
+                f"{found[0][worst]:g} and {found[1][worst]:g}",
+                "specular",
+            )
         return found[0], found[1]
 
 

@@ -72,7 +72,7 @@ class Reader:
         self._check_end(block)
         self._finish()
         if not self.segments:
-            raise InputError(f"{self.file.name} has no data: META_START ... META_STOP, and lines of data")
+            raise InputError(f"{self.file.name} has no data; expected META_START ... META_STOP, and lines of data")
         return self.segments
 
     def _text(self) -> str:

@@ -212,8 +212,8 @@ class Top:
         if digits is not None and defect > mp.mpf(10) ** -(digits + 5):
             raise InputError(
                 f"the body is symmetric about the line on which {problem.field!r} acts only to round-off "
-                f"({float(defect):.1g}), so there is no exact solution to {digits} digits; remove the argument "
-                "digits, or give moments that are exactly equal"
+                f"({float(defect):.1g}), so there is no exact solution to {digits} digits; leave out "
+                "`digits`, or give moments that are exactly equal"
             )
 
     def digits_of_turns(self, times: Any) -> int:

@@ -141,7 +141,7 @@ def coulomb_wall() -> Problem:
 
 @named
 def book() -> Problem:
-    """The nearly flat issue of Crelle's journal of Vilmart (2013), Figure 1."""
+    """A book, nearly flat (Vilmart 2013, Figure 1)."""
     return Problem(_drawn(equimomental.box, [0.376, 0.627, 1.0]), momentum=[0.0, 0.6, -0.8], t_end=40.0, dt=0.5)
 
 

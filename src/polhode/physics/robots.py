@@ -138,7 +138,7 @@ def sdf(path: Any, link: str | None) -> Inertial:
 def _links(element: Any, within: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
     """Links with an inertia, by names such as model::link."""
     if depth > MOST:
-        raise InputError(f"models are nested more than {MOST} times")
+        raise InputError(f"models are nested more than {MOST} times; save the one with the link as a file of its own")
     for one in element:
         name = within + one.get("name", "")
         if one.tag == "link" and one.find("inertial") is not None:
@@ -154,7 +154,10 @@ def _pose(file: _File, pose: Any, where: str) -> tuple[np.ndarray, Any]:
     if pose is None or not (pose.text or "").strip():
         return np.zeros(3), Rotation.identity()
     if pose.get("relative_to"):
-        raise InputError(f"the pose of {where} of {file.file.name} is relative to another frame, which is not followed")
+        raise InputError(
+            f"the pose of {where} of {file.file.name} is relative to another frame, which is not followed; write it "
+            "relative to its parent"
+        )
     if pose.get("rotation_format", "euler_rpy") == "quat_xyzw":
         numbers = file.numbers(pose.text, 7, f"the pose of {where}")
         return numbers[:3], file.rotation(numbers[[6, 3, 4, 5]], where)

@@ -36,7 +36,9 @@ def interpolated(
     if len(knots) < 2:
         raise InputError(f"a table must have at least 2 times; got {len(knots)}", "times")
     if not (np.isfinite(knots).all() and np.isfinite(table).all() and (np.diff(knots) > 0).all()):
-        raise InputError("times must increase, and all numbers of a table must be finite", "times")
+        steps = np.diff(knots) > 0
+        fault = "some are not finite" if steps.all() else f"time {int(steps.argmin()) + 1} is not after the one before"
+        raise InputError(f"times must increase, and all numbers of a table must be finite; {fault}", "times")
     if not isinstance(between, str) or between not in BETWEEN:
         raise InputError(f"between must be 'linear' or 'cubic'; got {between!r}", "between")
     if between == "linear":
@@ -47,7 +49,7 @@ def interpolated(
         return knots, np.swapaxes(CubicSpline(knots, table).c[::-1], 0, 1)
     given = _rows_of_three(slopes[0], slopes[1], knots)
     if not np.isfinite(given).all():
-        raise InputError(f"all numbers of a table must be finite; {slopes[0]} has others", slopes[0])
+        raise InputError(f"all numbers of a table must be finite; {slopes[0]} has NaN or infinity", slopes[0])
     return knots, np.swapaxes(CubicHermiteSpline(knots, table, given).c[::-1], 0, 1)
 
 

@@ -23,7 +23,7 @@ ROTATION_TOLERANCE = 1e-6
 """Allowed deviation of an attitude from a rotation (single-precision data pass); it is then normalised."""
 
 EULER_SEQUENCE = re.compile(r"([XYZ])(?!\1)([XYZ])(?!\2)[XYZ]|([xyz])(?!\3)([xyz])(?!\4)[xyz]")
-"""Three axes of one case, neighbours different."""
+"""Three axes of one case, no two alike in a row."""
 
 
 def real_array(value: Any, expected: str, fresh: bool = True, key: str = "") -> np.ndarray:
@@ -344,7 +344,7 @@ def euler_sequence(name: str, value: Any, key: str) -> str:
         return value
     raise InputError(
         f"{name} must be three axes, such as ZYX: upper case (axes of the body, intrinsic) or lower case (axes of "
-        f"space, extrinsic), neighbours different; got {value!r}",
+        f"space, extrinsic), no two alike in a row; got {value!r}",
         key,
     )
 

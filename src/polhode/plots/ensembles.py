@@ -68,7 +68,10 @@ class EnsemblePlots:
             raise InputError("the bodies have different times; draw some of them: many.plot.energy(bodies=[0, 1])")
         whole = np.flatnonzero(many.failed == -1)
         if not whole.size or len(many.t) < 2:
-            raise InputError("the drift needs two states at least, of a body that did not fail")
+            raise InputError(
+                "the drift needs two states at least, of a body that did not fail; keep more states with every= or "
+                "times="
+            )
         kept = np.array([one.energy for one in many.conserved or []], dtype=bool)
         whole = whole[kept[whole]] if kept.any() and kept[whole].any() else whole
         worst = np.stack([worst_so_far(energy_change(many.energy[:, i])) for i in whole], -1)

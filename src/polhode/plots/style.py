@@ -122,7 +122,7 @@ def checked(path: str | Path) -> Path:
     if path.suffix[1:].lower() not in kinds:
         raise InputError(f"the name of a plot file must end in .png, .svg or .pdf; got {path.name!r}")
     if not path.parent.exists():
-        raise InputError(f"the folder {path.parent} does not exist")
+        raise InputError(f"the folder {path.parent} does not exist; create it first")
     return place_for(path)
 
 

@@ -45,7 +45,7 @@ class TrajectoryPlots:
     def __init__(self, sol: Trajectory) -> None:
         """Take the trajectory to be drawn."""
         if not len(sol):
-            raise InputError("this trajectory has no states to draw")
+            raise InputError("this trajectory has no states to draw; run it to a later end, or keep more states")
         self.sol = sol
 
     def _titled(self, ax: Any) -> None:
@@ -101,9 +101,9 @@ class TrajectoryPlots:
         for i, (label, direction) in enumerate(parts):
             self._change(ax, momentum_change(self.sol.spatial_momentum, direction), label, i)
         length = np.linalg.norm(self.sol.momentum, axis=1, keepdims=True)
-        self._change(ax, momentum_change(length, np.ones((1, 1))), r"$|\pi| = |\Pi|$", 3)
+        self._change(ax, momentum_change(length, np.ones((1, 1))), r"$|L| = |\Pi|$", 3)
         ax.set_yscale("log")
-        ax.set(xlabel=TIME, ylabel=r"change of angular momentum, $|\Delta\pi|/|\pi_0|$")
+        ax.set(xlabel=TIME, ylabel=r"change of angular momentum, $|\Delta L|/|L_0|$")
         ax.margins(x=0.01)
         self._titled(ax)
         legend_above(ax, 4)

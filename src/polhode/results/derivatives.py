@@ -47,7 +47,11 @@ class Derivatives:
         found = _carried(self.matrix, checked_covariance("initial", initial, STATE))
         if inertia is not None:
             if self.inertia.ndim > len(first) + 1:
-                raise InputError("a covariance of the inertia needs a body given by its principal moments")
+                raise InputError(
+                    "a covariance of the inertia needs a body given by its principal moments, ph.Body([I1, I2, I3]), "
+                    "and "
+                    "this one has a full tensor"
+                )
             found = found + _carried(self.inertia, checked_covariance("inertia", inertia, 3))
         for name, sigma in by_name("params", params, "{'mgl': 0.1}").items():
             if name not in self.params:

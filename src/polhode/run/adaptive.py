@@ -76,7 +76,7 @@ def leaving(path: Callable[[], Path], method: str) -> Iterator[None]:
 
 
 class Journal(Protocol):
-    """Somebody who keeps what the runs of a context compute."""
+    """Stores the pieces computed by the runs in this context."""
 
     def pieces(self, run: Run) -> Iterator[Path]:
         """Yield the pieces of a run, computed now or before."""
@@ -97,7 +97,7 @@ def journaled(journal: Journal) -> Iterator[None]:
 
 @dataclasses.dataclass(frozen=True)
 class Standing:
-    """Where a run stands between two pieces: all that the following pieces depend on."""
+    """Checkpoint of a run between two pieces: all that the following pieces depend on."""
 
     leg: int
     t: Any
@@ -163,7 +163,7 @@ def unjoined(parts: list[Path]) -> Path:
 
 
 def begun(buffer: np.ndarray, count: int) -> np.ndarray:
-    """Return the first rows of a buffer; in memory of their own, if they are a small part of it."""
+    """Return the filled rows of a buffer; copied if they use less than half of it."""
     rows = buffer[:count]
     return rows.copy() if 2 * count < len(buffer) else rows
 

@@ -157,7 +157,7 @@ def chaos(
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
     wrong = [name for name in FIXED if starts.get(name) is not None]
     if wrong:
-        raise InputError(f"{wrong[0]} is not available here; remove the argument {wrong[0]}")
+        raise InputError(f"{wrong[0]} is not available here; leave out `{wrong[0]}`")
     chaos_words.check(problem, "ph.chaos")
     end = problem.t_end if t_end is None else finite_number("t_end", t_end)
     if end is None or end <= problem.t0:

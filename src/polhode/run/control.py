@@ -66,7 +66,7 @@ def refuse(**given: Any) -> None:
     """Refuse arguments that are not available with a controller."""
     for name, value in given.items():
         if value is not None and value is not False:
-            raise InputError(f"{name} is not available with control; remove the argument {name}", name)
+            raise InputError(f"{name} is not available with control; leave out `{name}`", name)
 
 
 def controlled(field: Field | None, control: Controller, period: float, t0: float) -> Field:
@@ -106,7 +106,11 @@ def is_controlled(problem: Problem) -> bool:
 def check_body(has_axis: bool) -> None:
     """Refuse linear bodies."""
     if has_axis:
-        raise InputError("control is not available for linear bodies, on which no torque may act along the axis")
+        raise InputError(
+            "control is not available for linear bodies, on which no torque may act along the axis; give the body a "
+            "small "
+            "moment about it"
+        )
 
 
 def refuse_controlled(field: Any) -> None:

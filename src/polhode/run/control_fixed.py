@@ -60,7 +60,7 @@ class Steps:
         return self.loop.problem
 
     def warn(self, count: int) -> None:
-        """Say nothing: all of the steps are as they should be."""
+        """Warn about steps that crossed a jump; here there are none."""
 
 
 class LocatedControl(LocatedSteps):
@@ -167,7 +167,7 @@ def solve_fixed(
     check_body(problem.body.linear_axis is not None)
     check_compiled(problem, "control", "write the torque as a formula")
     inner = with_controller(problem, control, period)
-    per, count = check_period(period, dt), number_of_steps(problem, dt, t_end, steps)
+    per, count = check_period(period, dt), number_of_steps(problem, dt, t_end, steps, sampled=True)
     check_fit(check_method(method), inner)
     sample = InPython(inner)
     equal = steps_of(inner, method, problem.t0 + count * dt, can_locate(problem, method))

@@ -266,6 +266,6 @@ def _check(problem: Problem, wish: Wish, end: float) -> None:
     if end < problem.t0:
         raise InputError("a controller acts forward in time; give t_end after t0", "t_end")
     if wish.method is not None and wish.method is not verner87:
-        raise InputError(f"with control and a tolerance the method is {verner87.name}; remove the argument method")
+        raise InputError(f"with control and a tolerance the method is {verner87.name}; leave out `method`")
     check_body(problem.body.linear_axis is not None)
     check_compiled(problem, "control", "write the torque as a formula")

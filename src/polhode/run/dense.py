@@ -117,7 +117,7 @@ class Steps:
         between_steps_without_noise(self.method)
         if self.method.states and self.digits is not None:
             raise InputError(
-                f"states between the steps of {self.method.name} are computed in doubles; remove the argument digits"
+                f"states between the steps of {self.method.name} are computed in doubles; leave out `digits`"
             )
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:

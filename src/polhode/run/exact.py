@@ -254,7 +254,9 @@ def recognised(problem: Problem, digits: int | None) -> Top | None:
 
     field = problem.field
     if field is not None and field.opaque:
-        raise InputError(f"exact states need a field U = const + a . R b, and {field.untraced[0].no_formula}")
+        raise InputError(
+            f"exact states need a field U = const + a . R b, and {field.untraced[0].no_formula}; write it as a formula"
+        )
     with working(working_digits(digits)):
         top = Top(problem, digits)
     return None if top.free else top

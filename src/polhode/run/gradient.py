@@ -189,7 +189,10 @@ class Run:
         value = np.array([plain(x) for x in found], dtype=float)
         tangents = np.array([x.tangent if isinstance(x, Dual) else np.zeros(len(directions)) for x in found])
         if not (np.isfinite(value).all() and np.isfinite(tangents).all()):
-            raise InputError(f"the observable {observable.name} has no finite derivative at the end (t = {plain(t):g})")
+            raise InputError(
+                f"the observable {observable.name} has no finite derivative at the end (t = {plain(t):g}); write it "
+                "without this singularity, or choose another end"
+            )
         return value, tangents
 
     def end(self, y: Any, system: Any, directions: Sequence[Direction], other: Any, width: int) -> tuple[Any, Any, Any]:

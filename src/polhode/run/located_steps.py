@@ -98,7 +98,7 @@ def crossing(problem: Problem, method: Method, digits: int | None = None, remedy
     if not conditions_of(field):
         instead = "use a smooth formula instead of ==, and instead of a table of the state"
     elif digits is not None and can_locate(problem, method):
-        instead = "remove the argument digits"
+        instead = "leave out `digits`"
     return conditions_crossed(field, how, instead)
 
 
@@ -149,7 +149,7 @@ class Parts:
 
 
 class LocatedSteps:
-    """Steps of a method in a problem whose field jumps with the state.
+    """Equal steps that are divided where a branch of the field changes with the state.
 
     Parameters
     ----------

@@ -97,5 +97,5 @@ def lyapunov(
     sol = solve(problem, method, dt=dt, tol=tol, step_tol=step_tol, t_end=t_end, steps=steps, tangent=True)
     assert sol.tangent is not None
     if len(sol) < 2:
-        raise InputError("a Lyapunov exponent needs at least one step")
+        raise InputError("a Lyapunov exponent needs at least one step; give a later t_end")
     return Lyapunov(sol.t, sol.tangent.growth_rates(BLOCK))

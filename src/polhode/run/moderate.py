@@ -1,4 +1,4 @@
-"""Runs whose numbers surely have moderate size, so that they need neither other units nor a look at the torque in time.
+"""Proof by interval arithmetic that a field needs no rescaling and no time schedule for any moderate state.
 
 `physics.units.units_of` decides this for one state from the torque there. Here a bound of the torque over all attitudes
 and all moderate angular velocities decides it for all states at once.

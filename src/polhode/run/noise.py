@@ -79,13 +79,17 @@ def _check_mobile(method: Method, problem: Problem) -> None:
 def without_noise(method: Method, what: str) -> None:
     """Refuse a method with noise."""
     if method.noise is not None:
-        raise InputError(f"{what} takes methods without noise; {method.name} has noise")
+        raise InputError(
+            f"{what} takes methods without noise, and {method.name} has noise; use the method within it, or imidm"
+        )
 
 
 def check_forward(method: Method, dt: float) -> None:
     """Refuse a method with noise backwards in time: friction would heat."""
     if method.noise is not None and dt < 0:
-        raise InputError(f"{method.name} has noise and runs forwards in time only; got dt = {dt:g}", "dt")
+        raise InputError(
+            f"{method.name} has noise and runs forwards in time only; got dt = {dt:g}, so give a positive one", "dt"
+        )
 
 
 def multiplies(method: Method) -> bool:
@@ -138,7 +142,7 @@ def without_chain(method: Method, what: str) -> None:
     if method.thermostat is not None:
         raise InputError(
             f"{what} takes methods whose motion follows from attitude and momentum; that of {method.name} also depends "
-            "on its chain"
+            "on its chain, so use the method within it"
         )
 
 

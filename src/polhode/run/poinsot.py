@@ -29,7 +29,10 @@ def _cycle(problem: Problem, digits: int | None) -> tuple[Any, Any]:
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
     if problem.field is not None:
-        raise InputError(f"the period is known for free bodies only, and {problem.field!r} acts on this one")
+        raise InputError(
+            f"the period is known for free bodies only, and {problem.field!r} acts on this one; find a period with "
+            "events of ph.solve"
+        )
     if digits is None:
         (_, m), system = problem.kernel_data(floats.number)
         period, angle = cycle(motion(m, system[0]))

@@ -1,4 +1,4 @@
-"""What runs of a problem to a tolerance have in common for all initial states, for `propagator`."""
+"""Everything about a run to a tolerance that does not depend on the initial state, for `propagator`."""
 
 from __future__ import annotations
 

@@ -80,8 +80,7 @@ def _never(attitude: Any, momentum: Any, end: Any) -> None:
 def _free(way: Direction, t0: float) -> Quick:
     """Return the run of a free body: compiled code also compares and normalises the numbers.
 
-    Between calls of other code the processor has forgotten ours, and each Python function on the way costs half a
-    microsecond; so there is one.
+    It is inlined by hand: each Python call costs about 0.5 microseconds with cold caches.
     """
     (inertia, inverse, *_), velocity, label = way.system, way.velocity, jacobi.name
     limits = Limits((2 * SLOWEST, FASTEST), (SHORTEST, LONGEST), SPARSE, ROTATION_TOLERANCE)

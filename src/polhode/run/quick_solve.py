@@ -1,9 +1,9 @@
 """`ph.solve` to a tolerance in the usual case: a short way from a problem to its compiled loop.
 
-The general way looks at a problem for everything that may be special about it, which takes ten times as long as a short
-run. What it finds for the formula of a field holds for all states. So the second run of a formula with one tolerance,
-and all later ones, go this way; the loops, and so the bits, are the same. Special arguments, units, jumps, torques that
-depend on time, long runs and runs that fail are left to the general way.
+Preparing a run takes ten times as long as a short run itself. The result depends only on the formula and the tolerance,
+so it is cached: the second run of a formula with one tolerance, and all later ones, take this path. The loops, and so
+the bits, are the same. Special arguments, units, jumps, torques that depend on time, long runs and runs that fail are
+left to the general path.
 """
 
 from __future__ import annotations
@@ -275,7 +275,7 @@ _of_free_bodies: dict[tuple[float, bool], Usual | None] = {}
 
 
 def _usual(problem: Problem, tol: float, of_steps: bool) -> Usual | None:
-    """Return what runs of a formula to one tolerance have in common; None if there is something special about it."""
+    """Return the prepared run of a formula for a tolerance, or None if the field needs the general path."""
     field = problem.field
     if field is not None and field.trace("special", lambda: _is_special(field)):
         return None

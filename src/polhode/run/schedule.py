@@ -482,7 +482,7 @@ class Bounds:
         """Refuse both arguments outside runs to a tolerance."""
         for name, value in (("stops", stops), ("max_step", max_step)):
             if value is not None:
-                raise InputError(f"{name} is for adaptive steps: also give tol, or remove the argument {name}")
+                raise InputError(f"{name} is for adaptive steps: also give tol, or leave out `{name}`")
 
     def scaled(self, units: Units) -> Bounds:
         """Convert to other units of time."""

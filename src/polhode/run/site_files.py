@@ -85,7 +85,7 @@ def frames(sites: Sites, path: str | Path, symbols: Any, box: PeriodicBox | None
         try:
             yield found
             if found.writer is None:
-                raise InputError(f"no frame was written, so there is nothing for {path}")
+                raise InputError(f"no frame was written, so there is nothing for {path}; call its write")
         finally:
             if found.writer is not None:
                 found.writer.close()

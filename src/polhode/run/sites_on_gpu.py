@@ -9,7 +9,7 @@ import numpy as np
 
 from .._memo import MADE
 from ..errors import InputError
-from .batch_stepper.arrays import DOUBLE, SINGLE, is_functional
+from .batch_stepper.arrays import DOUBLE, PLAIN, SINGLE, is_functional
 from .batch_stepper.gpu import THREADS
 from .batch_stepper.gpu_arrays import Views, check_apart, current_stream, empty
 
@@ -72,7 +72,7 @@ class SitesOnGpu:
         if tuple(seen.shape) != shape:
             raise InputError(f"{name} must have the shape {shape}; got {tuple(seen.shape)}", name)
         if seen.dtype not in (DOUBLE, SINGLE) or not seen.is_c_contiguous():
-            raise InputError(f"{name} must be a contiguous array of float64 or float32 numbers", name)
+            raise InputError(PLAIN.format(name=name, dtype=seen.dtype, strides=seen.strides), name)
         return seen
 
     def _filled(self, out: Any, shape: tuple[int, ...]) -> Any:

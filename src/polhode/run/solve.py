@@ -80,8 +80,8 @@ def solve(
         backwards in time. If steps vary, the run ends with the first step at or past t_end.
     every : keep steps 0, every, 2 every, ... and the last
     times : keep the states at these times instead, by dense output (`t_eval` elsewhere); the last is the default t_end
-    max_turn : keep all steps, and states between them such that the body turns by at most this angle in radians from
-        one to the next; files of runs to a tolerance have 0.25 by default, so that they can be drawn
+    max_turn : keep all steps, and states between them, so that the body turns by at most this angle (radians) from one
+        to the next. The default is 0.25 for files of runs to a tolerance, so that they can be drawn
     out : also write to this file (``.zarr`` or ``.nc``) during the run; with a fixed step, memory is bounded
     overwrite : replace an existing file
     resume : continue the run in `out` (killed, interrupted, or complete and now with a later end), bit-identical to an
@@ -90,16 +90,16 @@ def solve(
         and tolerances, such as ``tol=1e-25, digits=30``, are in the same digits
     events : events from `ph.event`; ``sol.events`` holds the states at which each occurred
     progress : None shows a bar on a terminal after two seconds; True, False, or a function of the fraction
-    stops : with tol, times at which steps must end: jumps of a custom torque, start and end of a short pulse (those of
-        `ph.where` conditions on t, thrusters and tables are found automatically)
+    stops : with tol, times at which a step must end: jumps of a torque of your own, start and end of a short pulse.
+        Those of thrusters, of tables and of conditions on t in `ph.where` are found automatically
     max_step : with tol, the longest step allowed
     tangent : also give the derivatives of the states with respect to the initial state, the inertia and the parameters
         of the field: ``sol.tangent``, exact for the discrete steps
     control : a function of t, R, omega that returns the torque of a controller, or one made by `ph.controller`; it is
         called once in each period, and what it returns is held until the next sample. ``sol.control`` has the samples
     period : the time between two samples; no step crosses a sample
-    statistics : as in `ph.ensemble`, of which this is one body: names such as "energy", "megno" or "lyapunov",
-        functions, or a list of these: over the states of this run, which may end with an event; ``sol.statistics``
+    statistics : as in `ph.ensemble`: names such as "energy", "megno" or "lyapunov", functions, or a list of these. The
+        motion is integrated a second time to evaluate them (with `tol`, by another method); ``sol.statistics``
 
     Returns
     -------
@@ -211,7 +211,7 @@ def solve(
         _refuse_between_steps(kept.every, wanted)
         if kept is not STEPS:
             name = "max_turn" if times is None else "times"
-            check_compiled(problem, f"{name} with dt", f"remove the argument {name}, and keep states with every")
+            check_compiled(problem, f"{name} with dt", f"leave out `{name}`, and keep states with every")
         given = (
             {"dt": dt, "t_end": t_end, "steps": steps}
             | ({"tangent": True} if tangent else {})
@@ -244,7 +244,7 @@ def solve(
     count, end = length(problem, chosen, dt, t_end, steps)
     if not chosen.has_step:
         if wanted or out is not None:
-            raise InputError(f"{chosen.name} is evaluated at the times asked for; remove the arguments events and out")
+            raise InputError(f"{chosen.name} is evaluated at the times asked for; leave out `events` and `out`")
         integrity.check_memory(count // every + 2)
         bar = Progress(progress, chosen.name, count)
         sol = top_at_steps(problem, dt, count, every, digits)
@@ -265,7 +265,7 @@ def solve(
     run = engine(inner, chosen, digits) if located is None else located.engine()
     steps_of_run = None if located is None else ScaledRun(located, units)
     if wanted:
-        check_compiled(problem, "an event search", "remove the argument events")
+        check_compiled(problem, "an event search", "leave out `events`")
     info = info_of(problem, method=chosen.name, dt=dt, every=every, digits=digits)
     bar = Progress(progress, chosen.name, count)
     most = count if end == math.inf else MOST_STEPS
@@ -306,7 +306,7 @@ def _check_tangent(problem: Problem, method: Any, out: Any, resume: bool, digits
     """Refuse what does not go with tangents."""
     for name, value in {"out": out, "resume": resume or None, "digits": digits}.items():
         if value is not None:
-            raise InputError(f"derivatives are computed in memory, in doubles; remove the argument {name} or tangent")
+            raise InputError(f"derivatives are computed in memory, in doubles; leave out `{name}` or `tangent`")
     if method is not None:
         check_tangent(problem, methods[method], located=can_locate(problem, methods[method]))
 
@@ -351,7 +351,7 @@ def _refuse_between_steps(every: Any, events: Any) -> None:
     """Refuse what does not go with states between steps: they come from every step."""
     what = "events" if events else "states between steps"
     if every != 1:
-        raise InputError(f"{what} are found by dense output, which needs every step; remove the argument every")
+        raise InputError(f"{what} are found by dense output, which needs every step; leave out `every`")
 
 
 def _between_steps(

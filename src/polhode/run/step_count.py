@@ -32,8 +32,13 @@ class Interval(NamedTuple):
     t_end: float | None = None
 
 
-def number_of_steps(problem: Timed, dt: float, t_end: float | None, steps: int | None, step: str = "dt") -> int:
-    """Return the number of steps dt to the end, which must be a whole number. `step` is the user's name for dt."""
+def number_of_steps(
+    problem: Timed, dt: float, t_end: float | None, steps: int | None, step: str = "dt", sampled: bool = False
+) -> int:
+    """Return the number of steps dt to the end, which must be a whole number.
+
+    `step` is the user's name for dt; `sampled` says that dt must also divide the period of a controller.
+    """
     if steps is not None:
         if t_end is not None:
             raise InputError("give t_end or steps, not both")
@@ -54,7 +59,7 @@ def number_of_steps(problem: Timed, dt: float, t_end: float | None, steps: int |
         raise InputError(
             f"t_end - t0 = {length} is not a whole number of steps {step} = {each} ({apart(exact, low, low + 1)[0]}); "
             f"the nearest t_end are {_end_time(problem.t0, dt, low)} and {_end_time(problem.t0, dt, low + 1)}; "
-            f"to end at this t_end give {step} = {step_to(span, count)}"
+            + ("dt must divide the period" if sampled else f"to end at this t_end give {step} = {step_to(span, count)}")
         )
     check_times(problem.t0, dt, round(exact), step)
     return round(exact)
@@ -105,7 +110,8 @@ def step_numbers(t0: float, dt: float, times: np.ndarray) -> np.ndarray:
         t, n = between[0]
         time, low, high, each = apart(t, t0 + math.floor(n) * dt, t0 + math.ceil(n) * dt, dt)
         raise InputError(
-            f"times must be ends of steps, t0 + n dt, and {time} lies between {low} and {high} (dt = {each}); give "
+            f"each of times must be the end of a step, t0 + n dt, and {time} lies between {low} and {high} "
+            f"(dt = {each}); give "
             "other times or another dt, or tol instead of a method and dt: adaptive steps end at all times", "times",
         )  # fmt: skip
     return np.round(exact).astype(np.int64)

@@ -405,7 +405,7 @@ def stepper(body: Body, method: str | Method, dt: float) -> Stepper:
         raise InputError(f"body must be a ph.Body; got {type(body).__name__}. Write ph.Body([I1, I2, I3])")
     dt = finite_number("dt", dt)
     if dt == 0:
-        raise InputError("dt must not be zero")
+        raise InputError("dt must not be zero; give the step size", "dt")
     chosen = one_step(method)
     check_unit_of_time("|dt|", abs(dt), abs(dt), chosen.asks.powers)
     return Stepper(body, chosen, dt)

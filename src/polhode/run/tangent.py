@@ -67,7 +67,7 @@ def check_tangent(problem: Problem, method: Method, located: bool = False) -> No
     what = "tangent=True"
     check_smooth(problem, what, located)
     if has_states(problem):
-        raise InputError(f"{what} is not available for a field with states of its own; remove the argument tangent")
+        raise InputError(f"{what} is not available for a field with states of its own; leave out `tangent`")
     without_noise(method, what)
     without_chain(method, what)
     if not method.has_step:
@@ -135,7 +135,9 @@ class Tangent(Derivatives):
         """Derivatives by the inertia (n, 6, 3), or (n, 6, 3, 3) for a tensor that is not diagonal."""
         problem = self._pairs.problem
         if problem.body.linear_axis is not None:
-            raise InputError("the moments (0, I, I) of a linear body cannot vary independently")
+            raise InputError(
+                "the moments (0, I, I) of a linear body cannot vary independently; use its other derivatives"
+            )
         found = self._by_data("inertia")
         return to_tensor(found, problem.body.axes) if problem.body.has_principal_rotation else found
 
@@ -318,7 +320,7 @@ class Tangent(Derivatives):
         first = np.clip(np.searchsorted(sign * t, sign * self.t, side="right") - 1, 0, len(t) - 1)
         between_two = t[first] != self.t
         if between_two.any() and self._every > 1:
-            raise InputError("derivatives between kept states need every step; remove the argument every")
+            raise InputError("derivatives between kept states need every step; leave out `every`")
         return first, between_two
 
     def _within(self) -> Spans:

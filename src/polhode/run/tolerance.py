@@ -275,13 +275,13 @@ def _with_given_method(legs: Schedule, wish: Wish, t_end: float) -> Solution:
     if 4 * turned > MOST_STEPS:
         raise InputError(
             f"t_end = {t_end:g} is {turned:.2g} radians away, too far for {method.name} with at most "
-            f"{MOST_STEPS} steps; give dt, or remove the argument method"
+            f"{MOST_STEPS} steps; give dt, or leave out `method`"
         )
     found = measured_steps(legs, method, wish.tol, max(4, math.ceil(4 * turned)), wish.digits)
     if found is None:
         raise InputError(
             f"{method.name} does not reach {wish.tol:g} at t = {t_end:g} with a reasonable number of steps; give a "
-            "larger tol, or remove the argument method"
+            "larger tol, or leave out `method`"
         )
     if not found.path.finished:
         return Solution(found.run, found.path, method.name, lambda: "given")
@@ -375,7 +375,8 @@ def _limit(error: float, wish: Wish) -> str:
     if math.isinf(error):
         return "; its error is not known, as runs with other tolerances fail"
     about = excess(error, wish.tol)
-    return f"; round-off and the spread of the motion do not allow {wish.tol:g}, the error is about {about}"
+    least = "below what round-off and the sensitivity of this motion allow"
+    return f"; {wish.tol:g} is {least}; the estimated error is {about}"
 
 
 def missed(error: float, wish: Wish, problem: Problem, run: Any) -> str:
@@ -395,8 +396,8 @@ def missed(error: float, wish: Wish, problem: Problem, run: Any) -> str:
         return f"the error at the end is not known, as runs with other tolerances fail; tol={wish.tol:g} may be missed"
     more = "digits" if wish.digits is None else "more digits"
     return (
-        f"the error at the end is about {excess(error, wish.tol)}, more than tol={wish.tol:g}: round-off and the "
-        f"spread of the motion do not allow it; give a larger tol, or {more}"
+        f"the error at the end is about {excess(error, wish.tol)}, more than tol={wish.tol:g}: that is what "
+        f"round-off and the sensitivity of this motion allow; give a larger tol, or {more}"
     )
 
 

@@ -60,7 +60,7 @@ def warm(
             ensemble(problem, method=method, momentum=[problem.momentum], device=device, progress=False, **given)
             return watch.compile_seconds
         if word("device", device, "cpu", "cuda") != "cpu":
-            raise InputError("a GPU runs many bodies; also give many=True, or leave out the argument device")
+            raise InputError("a GPU runs many bodies; also give many=True, or leave out `device`")
         sol = solve(problem, method, progress=False, **given)
         if sol.dense is not None:
             sol.at(sol.t[-1:] / 2 + sol.t[:1] / 2)

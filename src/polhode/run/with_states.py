@@ -52,7 +52,7 @@ def has_states(problem: Problem) -> bool:
 
 
 def check_arguments(problem: Problem, method: Any, **others: Any) -> None:
-    """Refuse methods and arguments of `solve` that do not know of states."""
+    """Refuse methods and arguments of `solve` that do not support fields with states."""
     check_fit(verner87 if method is None else methods[method], problem)
     refuse(**others)
 
@@ -61,7 +61,7 @@ def refuse(**given: Any) -> None:
     """Refuse arguments that know only attitude and momentum."""
     for name, value in given.items():
         if value is not None and value is not False and not (isinstance(value, tuple | list) and not value):
-            raise InputError(f"{name} is not available for a field with states of its own; remove the argument {name}")
+            raise InputError(f"{name} is not available for a field with states of its own; leave out `{name}`")
 
 
 # --- parts of a run ---------------------------------------------------------------------------------

@@ -56,7 +56,9 @@ def traced_total(term: Callable[..., Any], *data: Any) -> Any:
         return total(term, *data)
     rows = [part if isinstance(part, Rows) else Rows.of(part, "an array of ph.total") for part in data]
     if not rows:
-        raise InputError("ph.total needs a function and at least one array")
+        raise InputError(
+            "ph.total needs a function and at least one array, such as ph.total(term, areas); got the function alone"
+        )
     return _summed(term, rows)
 
 

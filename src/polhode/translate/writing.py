@@ -115,7 +115,7 @@ def _counted(count: int, what: str) -> str:
 def _arguments(made: Interface) -> list[str]:
     lines = [
         "Arguments (any consistent units; angles in radians):",
-        "  dt, t       step, and time at its start; the time of step n is t0 + n*dt, better not summed",
+        "  dt, t       step, and time at its start; compute the time of step n as t0 + n*dt, not as a sum of steps",
         "  inertia     three principal moments of inertia",
         "  inverse     their inverses 1/inertia[i] (0 for a zero moment)",
     ]

@@ -136,7 +136,7 @@ class System:
             raise InputError(f"u0 and p0 must have the same length; got {self.n} and {len(self.p0)}")
         self.mass = _mass(M, self.n)
         if force is None and potential is None:
-            raise InputError("give a force or a potential")
+            raise InputError("give a force or a potential; got neither")
         self.potential = None if potential is None else Formula("potential", potential, self, None)
         formula = self.potential if force is None else Formula("force", force, self, self.n)
         assert formula is not None

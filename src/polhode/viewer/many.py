@@ -200,7 +200,11 @@ def _looks(body: Any, number: int) -> tuple[list[list[Mesh]], list[int]]:
     if isinstance(body, Sites):
         kinds = body.kinds if body.kinds.size else np.zeros(number, dtype=int)
         if len(kinds) != number:
-            raise InputError(f"there are {len(kinds)} molecules in the sites, and {number} in the attitudes", "body")
+            raise InputError(
+                f"there are {len(kinds)} molecules in the sites, and {number} in the attitudes; give one attitude "
+                "for each",
+                "body",
+            )
         arms, masses = np.atleast_3d(body.arms.T).T, np.atleast_2d(body.masses)
         return [_molecule(a, m) for a, m in zip(arms, masses, strict=True)], kinds.tolist()
     expected = f"body must be a ph.Body, one for each of {number} bodies, or ph.sites"

@@ -281,11 +281,11 @@ REFUSED = {
     "a field and anisotropic friction": (
         lambda: carried(rigid(field=twist() + BATH, translation_bath=TURNING), {}), "takes torques as arrays",
     ),
-    "no masses": (lambda: rigid(masses=None), "translation_bath needs masses"),
+    "no masses": (lambda: rigid(masses=None), "translation_bath acts on the centres of mass; also give masses"),
     "quiet": (lambda: rigid(method="fem", field=None), "translation_bath needs a method with noise"),
     "not a bath": (lambda: rigid(translation_bath=2.0), "translation_bath must be ph.fields.heat_bath"),
     "params alone": (
-        lambda: rigid(translation_bath=None, translation_params={"kT": 1.0}), "no translation_bath",
+        lambda: rigid(translation_bath=None, translation_params={"kT": 1.0}), "go with translation_bath",
     ),
 }  # fmt: skip
 

@@ -107,7 +107,7 @@ def test_many_bodies_one_by_one_are_told(monkeypatch):
         return ph.where(omega[0] > 0, -k, k), 0.0, 0.0
 
     given = ph.Problem(ph.Body([1.0, 1.0, 1.0]), relay(0.1), omega=[0, 0, 1])
-    said = r"each of the {} bodies meets them in other steps, so that bodies are run .* slower .* steep slope \(tanh\)"
+    said = r"jumps at different steps for different bodies, so the {} bodies are .* slower .* steep slope \(tanh\)"
     with pytest.warns(SpeedWarning, match=said.format(101)):
         ph.ensemble(given, "mkrk(rk4)", omega=[[9, 0, 1]] * 101, dt=0.1, steps=1)
     with pytest.warns(SpeedWarning, match=said.format(101)):

@@ -168,7 +168,7 @@ REFUSED = {
     "own steps and end": ((TOP, METHOD), {"steps": None, "dt": [0.1, 0.2]}, "give steps instead of t_end"),
     "reversible": ((TOP, "reversible(strang(dmv4))"), {"steps": None}, "chooses its own steps, so give steps"),
     "euler": ((TOP, METHOD), {"euler": [0.1, 0.2, 0.3]}, "euler must be a sequence and angles"),
-    "sequence": ((TOP, METHOD), {"euler": ("abc", [0.1, 0.2, 0.3])}, "got the sequence 'abc'"),
+    "sequence": ((TOP, METHOD), {"euler": ("abc", [0.1, 0.2, 0.3])}, "got 'abc'"),
     "angles": ((TOP, METHOD), {"euler": ("ZXZ", [0.1, 0.2])}, "the angles of euler must have the shape"),
     "reflection": ((TOP, METHOD), {"attitude": -np.eye(3)}, "attitudes must be rotations"),
     "not a rotation": ((TOP, METHOD), {"attitude": [np.eye(3), 2 * np.eye(3)]}, "that of body 1 is not one"),

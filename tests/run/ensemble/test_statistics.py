@@ -380,7 +380,7 @@ def test_chaos_indicators_of_a_run_end_where_it_ends():
 
 REFUSED = {
     "no times": ({"tol": 1e-6, "t_end": 1.0}, "with tol give times=.*at which statistics are evaluated"),
-    "file": (FIXED | {"out": "run.zarr"}, "without out; remove the argument out"),
+    "file": (FIXED | {"out": "run.zarr"}, "without out; leave out `out`"),
     "resume": (FIXED | {"resume": True}, "name the file with out"),
     "jumps": (FIXED | {"statistics": "megno", "field": relay()}, "give step_tol and times instead of a method and dt"),
     "event": (FIXED | {"statistics": "megno", "events": [turned]}, "give step_tol and times instead .*, or t_end"),

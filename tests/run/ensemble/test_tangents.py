@@ -107,7 +107,7 @@ def test_statistics_keep_the_ends_of_the_derivatives():
     ("given", "sentence"),
     [
         ({"method": "abm4"}, "needs steps from state to state"),
-        ({"out": "x.zarr"}, "remove the argument out"),
+        ({"out": "x.zarr"}, "leave out `out`"),
         ({"tangent": 3}, "tangent"),
     ],
 )

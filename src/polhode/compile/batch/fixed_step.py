@@ -78,7 +78,7 @@ _read_extra, _write_extra = (register_jitable(**numba_target.INNER)(f) for f in 
 def watched(
     space: StateSpace, watch: Watch | None, read: Any, write: Any, clock: bool, kept: int, *variation: Any
 ) -> tuple[StateSpace, Callable[..., Any]]:
-    """The state space of a run with statistics, and its initial kernel; without statistics the space is unchanged.
+    """Return the state space extended by the statistics, and the kernel that initialises them; unchanged without any.
 
     The statistics follow the state and the first `kept` numbers of the memory.
     """

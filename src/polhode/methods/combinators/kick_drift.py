@@ -262,7 +262,10 @@ def composition(
                 "one-step method"
             )
         if not base.symmetric or base.order_free < 2:
-            raise InputError(f"{name}() composes a symmetric method of order 2 or more; {base.name} is not one")
+            raise InputError(
+                f"{name}() composes a symmetric method of order 2 or more, such as {name}(imidm); {base.name} is "
+                "not one"
+            )
         summary = f"{name}: symmetric composition of order {order} with {len(weights)} stages of {base.name}."
         if base.needs == "free":
             joined = [_half(weights[0]), *(_half(a + b) for a, b in itertools.pairwise(weights)), _half(weights[-1])]

@@ -140,9 +140,14 @@ def reversible(method: str | Method) -> Method:
     """
     base = methods[method]
     if not base.has_step:
-        raise InputError(f"reversible() varies the steps of a method, and {base.name} has none: it is an exact motion")
+        raise InputError(
+            f"reversible() varies the steps of a method, and {base.name} has none: it is an exact motion, "
+            "which needs no variation"
+        )
     if not base.symmetric:
-        raise InputError(f"reversible() needs a symmetric method, and {base.name} is not symmetric")
+        raise InputError(
+            f"reversible() needs a symmetric method, such as reversible(imidm), and {base.name} is not symmetric"
+        )
     if base.memory or base.compensated or base.before:
         raise InputError(
             f"reversible() takes a method whose state is (attitude, momentum), and {base.name} carries more from step "

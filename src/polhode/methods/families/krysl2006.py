@@ -117,7 +117,7 @@ def bem(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 trap = halves(
     fe, be, name="trap", order=2, order_free=2, symmetric=True, conserves=("energy_midpoint",),
     where="(14), algorithm TRAP", aliases=("TRAP",),
-    doc=r"""Trapezoidal rule: forward Euler (11), then backward Euler (12), each over half the step.
+    doc=r"""Trapezoidal rule: half steps of forward, then backward Euler on the rate form.
 
     $$\begin{aligned}
     \Pi_{1/2} &= \Pi_0 + \tfrac{h}{2}\,(\Pi_0 \times \omega_0 + T_0), & R_{1/2} &= R_0 \exp(\tfrac{h}{2}\,\omega_0) \\
@@ -130,7 +130,7 @@ trap = halves(
 imid = halves(
     be, fe, name="imid", order=2, order_free=2, symmetric=True, torque_evals=1,
     conserves=("energy", "momentum_norm"), where="algorithm IMID", aliases=("IMID",),
-    doc=r"""Midpoint rule: backward Euler (12), then forward Euler (11), each over half the step.
+    doc=r"""Midpoint rule: half steps of backward, then forward Euler on the rate form.
 
     $$\begin{aligned}
     \bar\Pi &= \Pi_0 + \tfrac{h}{2}\,(\bar\Pi \times \bar\omega + \bar T), & \bar\omega &= I^{-1} \bar\Pi, \\
@@ -144,7 +144,7 @@ imid = halves(
 trapm = halves(
     fem, bem, name="trapm", order=2, order_free=2, symmetric=True,
     where="(20), algorithm TRAPM", aliases=("TRAPM",),
-    doc=r"""Momentum-conserving trapezoidal rule: (18), then (19), each over half the step.
+    doc=r"""Momentum-conserving trapezoidal rule: half steps of forward, then backward Euler.
 
     $$\begin{aligned}
     \psi &= \tfrac{h}{2}\,\omega_0, & \chi &= \tfrac{h}{2}\,\omega_1, \\
@@ -158,7 +158,7 @@ trapm = halves(
 imidm = halves(
     bem, fem, name="imidm", order=2, order_free=2, symmetric=True, torque_evals=1,
     symplectic_defect=midpoint_lie_defect, where="algorithm IMIDM", aliases=("IMIDM", "LIEMID[I]"),
-    doc=r"""Momentum-conserving midpoint rule (implicit midpoint Lie): (19), then (18), each over half the step.
+    doc=r"""Momentum-conserving midpoint rule (implicit midpoint Lie): half steps of backward, then forward Euler.
 
     $$\begin{aligned}
     \bar\Pi &= \exp(-\tfrac{1}{2}\psi)\,\Pi_0 + \tfrac{h}{2}\,\bar T, & \psi &= h\,I^{-1} \bar\Pi, \\

@@ -250,7 +250,10 @@ class Field:
         except (ArithmeticError, ValueError):
             slopes = (math.nan,)
         if not all(map(math.isfinite, slopes)):
-            raise InputError(f"the potential {self.name} must be smooth; its derivative is not finite {context}")
+            raise InputError(
+                f"the potential {self.name} must be smooth; its derivative is not finite {context}, so write it "
+                "without this singularity"
+            )
         if self.template.by_hand is not None:
             self._check_by_hand(self.template.by_hand, t, R, omega, context)
 

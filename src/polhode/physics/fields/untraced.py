@@ -137,7 +137,7 @@ class Untraced(Opaque):
     def kernel(self, number: Callable[[Any], Any]) -> Callable[..., Any]:
         """The kernel on doubles; other number types are refused."""
         if number is not floats.number:
-            raise InputError(f"digits needs a formula, and {self.no_formula}; remove the argument digits")
+            raise InputError(f"digits needs a formula, and {self.no_formula}; leave out `digits`")
         return self._kernel
 
     def without_derivatives(self) -> Exception:

@@ -91,7 +91,9 @@ class Event:
                 f"return the difference of the two sides instead of a comparison"
             )
         if not any(name[0] in "tRw" for name in symbols_in([self.graph])):
-            raise InputError(f"the event {self.name} depends on none of t, R, omega, so it never happens")
+            raise InputError(
+                f"the event {self.name} depends on none of t, R, omega, so it never happens; return a function of them"
+            )
 
     @functools.cached_property
     def graph(self) -> Expr:

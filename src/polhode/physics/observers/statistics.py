@@ -197,7 +197,10 @@ def _observable(one: Any, state: _Formulas, model: Problem) -> tuple[str, list[E
     bound.check(model.t0, R, tuple(float(x) for x in model.omega), f"at the start (t = {model.t0:g})")
     formula = state.of(bound, parameters)
     if not any(name[0] in "qm" for name in symbols_in([formula])):
-        raise InputError(f"the observable {bound.name} depends neither on R nor on omega")
+        raise InputError(
+            f"the observable {bound.name} depends neither on R nor on omega; leave it out, as it is the same for all "
+            "states"
+        )
     return bound.name, [formula]
 
 

@@ -120,7 +120,8 @@ def _check_turns(t: np.ndarray, omega: np.ndarray) -> None:
     speed = np.linalg.norm(omega, axis=1)
     turns = np.diff(t) * np.maximum(speed[1:], speed[:-1])
     if not (np.diff(t) > 0).all():
-        raise InputError("times must increase")
+        at = int((np.diff(t) <= 0).argmax())
+        raise InputError(f"times must increase; {t[at + 1]:g} follows {t[at]:g}, so sort the states or drop some")
     if (turns >= np.pi).any():
         at = int(turns.argmax())
         raise InputError(

@@ -98,7 +98,7 @@ def batch_stepper(
     if masses is None:
         given = {"translation_bath": translation_bath, "translation_params": translation_params}
         for name in (name for name, value in given.items() if value is not None):
-            raise InputError(f"{name} needs masses", name)
+            raise InputError(f"{name} acts on the centres of mass; also give masses", name)
         return BatchStepper(many, chosen, dt, form, thermostat=acting, respa=multiple)
     bath = _bath(translation_bath, translation_params, chosen, many.number, vector == "omega")
     return RigidStepper(BatchStepper(many, chosen, dt, form), masses, bath, acting, multiple)
@@ -139,10 +139,12 @@ def _bath(
     """Return the heat bath of the translation."""
     if bath is None:
         if params is not None:
-            raise InputError("translation_params are given, but no translation_bath", "translation_params")
+            raise InputError("translation_params go with translation_bath; give both or neither", "translation_params")
         return None
     if method.noise is None:
-        raise InputError(f"translation_bath needs a method with noise, such as {NOISY!r}", "translation_bath")
+        raise InputError(
+            f"translation_bath needs a method with noise, such as {NOISY!r}; got {method.name}", "translation_bath"
+        )
     if not is_written_out(method):  # friction and noise of the translation act where the scheme has those of rotation
         raise InputError(
             f"translation_bath needs Langevin dynamics, such as {NOISY!r}; got {method.name}", "translation_bath"

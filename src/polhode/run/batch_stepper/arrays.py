@@ -11,6 +11,9 @@ from ...physics.validate import real_array
 
 DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 
+PLAIN = "{name} must be a contiguous array of float64 or float32 numbers; got {dtype} with the strides {strides}"
+"""The error of other arrays."""
+
 SHAPES = {"rows": "(N, {})", "columns": "({}, N)"}
 """Layouts of the numbers of many bodies, with the shape of an array."""
 

@@ -1,4 +1,4 @@
-"""Steps with torques from a function, which is asked at the states where the method needs a torque.
+"""Steps whose torques come from a user function, called at the stages of the method.
 
 A kick-drift scheme is written out: the drifts are compiled steps of its free flow, the kicks are made here. So the
 function is asked once for each kick, at the exact times of the scheme, and its order is kept. The step of any other

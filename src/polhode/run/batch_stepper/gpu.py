@@ -85,7 +85,9 @@ class GpuSteps:
         self.resize(check("q", a, 4, form.layout, stepper.bodies.number if each else None))
         check(stepper.vector, b, 3, form.layout, self.number)
         if a.dtype != b.dtype:
-            raise InputError(f"q and {stepper.vector} must have the same dtype; got {a.dtype} and {b.dtype}")
+            raise InputError(
+                f"q and {stepper.vector} must have the same dtype; got {a.dtype} and {b.dtype}, so convert one"
+            )
         check_apart(q=a, **{stepper.vector: b})
         self.check_quaternions(a, stream)
         if one is not None and two is not None:
@@ -127,7 +129,7 @@ class GpuSteps:
         if array.shape != shape and array.shape != (parts, *shape):
             raise InputError(f"{name} must have the shape {shape} for {self.number} bodies; got {array.shape}", name)
         if array.dtype not in (arrays.DOUBLE, arrays.SINGLE) or not array.is_c_contiguous():
-            raise InputError(f"{name} must be a contiguous array of float64 or float32 numbers", name)
+            raise InputError(arrays.PLAIN.format(name=name, dtype=array.dtype, strides=array.strides), name)
         return array
 
     def apart(self, a: Any, b: Any, force: Any) -> Any:

@@ -128,7 +128,7 @@ def check(name: str, array: Any, width: int, layout: str, number: int | None) ->
         raise InputError(f"{name} must hold float64 or float32 numbers; got {array.dtype}", name)
     found = arrays.check_shape(name, array.shape, width, layout, number)
     if not array.is_c_contiguous():
-        raise InputError(f"{name} must be contiguous; its strides are {array.strides}", name)
+        raise InputError(f"{name} must be contiguous; its strides are {array.strides}, so pass a contiguous copy", name)
     return found
 
 

@@ -216,7 +216,7 @@ def _functions(gpu: GpuSteps, torque: Any, slow: Any) -> dict[str, Callable[...,
     found = {}
     for name, value in {KICK: torque, SLOW: slow}.items():
         if arrays.is_function(value) and takes_vectors(value):
-            raise InputError("on a GPU a torque function has two arguments, torque(t, q)")
+            raise InputError("on a GPU a torque function has two arguments, torque(t, q); got one with three")
         if value is not None:
             found[name] = value if arrays.is_function(value) else _held(value)
     return found

@@ -140,7 +140,7 @@ class BatchStepper:
     def _place_of_chains(self) -> tuple[int, int]:
         """Return the place of the chains among the parameters, and the number of links."""
         if self.method.thermostat is None:
-            raise InputError(f"{self.method.name} has no chains", "chains")
+            raise InputError(f"{self.method.name} has no chains; nose_hoover(...) has", "chains")
         return chain_of(self.bodies, self.method).values, self.method.thermostat.links
 
     @property
@@ -154,7 +154,9 @@ class BatchStepper:
 
     def _counted(self) -> Count:
         if self.count is None:
-            raise InputError(f"{self.method.name} has no noise, so its steps are not counted", "steps_made")
+            raise InputError(
+                f"{self.method.name} has no noise, so its steps are not counted; leave out `steps_made`", "steps_made"
+            )
         return self.count
 
     def replace(self, indices: Any, bodies: Any) -> None:
@@ -400,7 +402,9 @@ class BatchStepper:
         )  # fmt: skip
         arrays.check_state(self.vector, v, 3, self.form.layout, number, written)
         if q.dtype != v.dtype:
-            raise InputError(f"q and {self.vector} must have the same dtype; got {q.dtype} and {v.dtype}")
+            raise InputError(
+                f"q and {self.vector} must have the same dtype; got {q.dtype} and {v.dtype}, so convert one"
+            )
         arrays.check_apart(q=q, **{self.vector: v})
         bad = _unit_check(self.form.layout)(q)
         if bad >= 0:

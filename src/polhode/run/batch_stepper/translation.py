@@ -163,7 +163,7 @@ class RigidStepper:
         check_frame(frame)
         check_slow(self.respa, force, slow, masses=True)
         if arrays.is_function(force) and torque is not None:
-            raise InputError("a function gives forces and torques together; remove the argument torque")
+            raise InputError("a function gives forces and torques together; leave out `torque`")
         if any(map(arrays.is_on_gpu, given)):
             found: tuple[Any, Any, Any, Any] = self._on_gpu(given).step(
                 given, force, torque, slow, frame, lambda: rotation.steps(dt), n, t, in_place

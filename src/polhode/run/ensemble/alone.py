@@ -91,7 +91,7 @@ def _reason(task: Task) -> str:
     if control.is_controlled(task.model):
         return f"adaptive steps end at the samples and pulses of each body, {singly}"
     if task.pulsed:
-        return f"the torque has pulses that are too short for the steps of lanes, {singly}"
+        return f"the torque has pulses that are too short for the steps of SIMD lanes, {singly}"
     if field is not None and field.opaque:
         return f"lanes take adaptive steps in torques that are formulas, {singly}"
     return one_by_one.JUMPS.format(field=task.model.field, number=task.batch.number)

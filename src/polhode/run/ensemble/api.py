@@ -126,7 +126,7 @@ def ensemble(
     every : keep steps 0, every, 2 every, ... and the last; by default the start and the end. Not with `tol`, because
         every body has its own steps: give `times`
     times : keep the states at these times, and no others; the last is the default t_end. Adaptive steps end there; with
-        a method and `dt` they must be ends of steps, t0 + n dt
+        a method and `dt` each must be the end of a step, t0 + n dt
     device : "cpu", or "cuda" for an NVIDIA GPU (extra `cuda`); the results agree to round-off, with
         tol or step_tol to the tolerance
     statistics : observables to accumulate instead of storing the path: "energy", "kinetic_energy", "momentum_norm",
@@ -236,11 +236,11 @@ def _run(task: Task, out: Any, overwrite: bool, resume: bool, scheduler: Any, un
         name = "scheduler" if out is None else "out"
         raise InputError(
             "with a controller, a torque that is no formula, or a field with branches (where, abs, comparisons), "
-            f"bodies are run one by one, in memory; remove the argument {name}, or give a method, dt and steps"
+            f"bodies are run one by one, in memory; leave out `{name}`, or give a method, dt and steps"
         )
     if task.method.states and (out is not None or scheduler is not None):
         name = "scheduler" if out is None else "out"
-        raise InputError(f"ensemble stores do not hold the chains of {task.method.name}; remove the argument {name}")
+        raise InputError(f"ensemble stores do not hold the chains of {task.method.name}; leave out `{name}`")
     if out is None and scheduler is None:
         _refuse_without_file(overwrite=overwrite, resume=resume, unit=unit)
         return _in_memory(task, progress)
@@ -274,15 +274,14 @@ def _refuse_with_own_steps(**given: Any) -> None:
     for name, value in given.items():
         if value is not None:
             raise InputError(
-                f"{name} needs the same number of steps for all bodies; remove the argument {name}, or give one "
-                "number of steps"
+                f"{name} needs the same number of steps for all bodies; leave out `{name}`, or give one number of steps"
             )
 
 
 def _refuse_with_tolerance(every: Any, **given: Any) -> None:
     for name, value in given.items():
         if value is not None:
-            raise InputError(f"with tol or step_tol the steps are adaptive; remove the argument {name}")
+            raise InputError(f"with tol or step_tol the steps are adaptive; leave out `{name}`")
     if every is not None:
         raise InputError(
             "with tol or step_tol every body has its own steps, so that every k-th of them are different times and "
@@ -293,15 +292,13 @@ def _refuse_with_tolerance(every: Any, **given: Any) -> None:
 def _refuse_with_tangent(**given: Any) -> None:
     for name, value in given.items():
         if value is not None:
-            raise InputError(
-                f"derivatives are computed in memory, without {name}; remove the argument {name} or tangent"
-            )
+            raise InputError(f"derivatives are computed in memory, without {name}; leave out `{name}` or `tangent`")
 
 
 def _refuse_with_chaos(**given: Any) -> None:
     for name, value in given.items():
         if value is not None:
-            raise InputError(f"chaos indicators cannot be combined with {name}; remove the argument {name}")
+            raise InputError(f"chaos indicators cannot be combined with {name}; leave out `{name}`")
 
 
 def _refuse_without_file(**given: Any) -> None:
@@ -381,7 +378,7 @@ def to_tolerance(
     if by_itself and device != "cpu":
         raise InputError(
             f"{name} with a controller, a torque that is no formula, or a field with branches (where, abs, "
-            "comparisons) runs bodies one by one on the processor; remove the argument device, or give a method, dt "
+            "comparisons) runs bodies one by one on the processor; leave out `device`, or give a method, dt "
             "and steps"
         )
     if not (free or by_itself or is_smooth(batch.field) or _can_use_pair(batch.field)):

@@ -131,7 +131,7 @@ def parameters_of(
     """Return the field with the parameters of the first body, and the flattened parameters (N or 1, k) of all."""
     if field is None:
         if params:
-            raise InputError(f"params are given ({', '.join(params)}) but no field")
+            raise InputError(f"params are given ({', '.join(params)}) but no field; give field, or leave out params")
         return None, np.empty((1, 0))
     if not isinstance(field, Field | FieldTemplate):
         raise InputError(f"field must be made by @ph.torque or @ph.potential; got {type(field).__name__}")

@@ -35,9 +35,13 @@ def check(problem: Problem, what: str, to_tolerance: bool = True) -> None:
     """Refuse a problem whose variation is not known; runs to a tolerance locate jumps in the state."""
     check_smooth(problem, what, to_tolerance, "give step_tol and times instead of a method and dt")
     if problem.body.linear_axis is not None:
-        raise InputError(f"{what} is not available for a linear body, whose inertia tensor has no inverse")
+        raise InputError(
+            f"{what} is not available for a linear body, whose inertia tensor has no inverse; give it a small moment"
+        )
     if has_states(problem):
-        raise InputError(f"{what} is not available for a field with its own states")
+        raise InputError(
+            f"{what} is not available for a field with its own states; use ph.lyapunov of a field without them"
+        )
 
 
 def frequency(problem: Problem, end: float) -> float:

@@ -50,8 +50,8 @@ def check_closed_loops(model: Problem, method: Method, tangent: bool, **in_lanes
     for name, value in in_lanes.items():
         if value is not None:
             raise InputError(
-                f"derivatives under control are computed body by body on the processor, without {name}; remove the "
-                f"argument {name} or tangent"
+                f"derivatives under control are computed body by body on the processor, without {name}; leave out "
+                f"`{name}` or `tangent`"
             )
     problem, law = control.separated(model)
     control_tangent.check(problem, law["control"], law["period"], method)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError, StepError
+from ...methods import EXAMPLE
 from ...physics.observers.event import Event, checked
 from ...results.trajectory import Trajectory
 from .. import control
@@ -30,10 +31,13 @@ def wanted_events(task: Task, events: Any) -> tuple[Event, ...]:
         return ()
     wanted = checked(events, task.problem(0))
     if task.method.has_own_time:
-        raise InputError(f"events of an ensemble need steps of one length, and {task.method.name} chooses its own")
+        raise InputError(
+            f"events of an ensemble need steps of one length, and {task.method.name} chooses its own; use "
+            f"{task.method.base.name if task.method.base else EXAMPLE}"
+        )
     if any(event.terminal for event in wanted):
         raise InputError("the bodies of an ensemble end together, so no event may be terminal; use ph.solve for that")
-    check_compiled(task.model, "an event search", "remove the argument events")
+    check_compiled(task.model, "an event search", "leave out `events`")
     return tuple(wanted)
 
 

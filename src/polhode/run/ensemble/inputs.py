@@ -10,6 +10,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...methods import EXAMPLE, Method
+from ...physics.control.controller import control_in
 from ...physics.fields import Field
 from ...physics.fields.parameters import like
 from ...physics.fields.states import coupled_text
@@ -53,7 +54,7 @@ class Inputs:
             raise InputError(f"{why}, so give steps instead of t_end", "steps")
         run = Interval(self.t0, self.t_end)
         dt = signed_step(run, dt, t_end, steps)
-        return dt, number_of_steps(run, dt, t_end, steps)
+        return dt, number_of_steps(run, dt, t_end, steps, sampled=control_in(self.field) is not None)
 
 
 def read(

@@ -62,7 +62,7 @@ class _Request:
         """Check the arguments before the run."""
         for name in IN_MEMORY:
             if given[name] is not None:
-                raise InputError(f"statistics are computed in memory, without {name}; remove the argument {name}")
+                raise InputError(f"statistics are computed in memory, without {name}; leave out `{name}`")
         model = problem
         if given["control"] is not None or given["period"] is not None:
             model = control.with_controller(problem, *control.read(given["control"], given["period"]))
@@ -159,7 +159,7 @@ def _check_chaos(problem: Problem, to_tolerance: bool, given: dict[str, Any]) ->
     """Refuse runs beside which there is no variation."""
     chaos_words.check(problem, "a chaos indicator", to_tolerance)
     if given["control"] is not None:
-        raise InputError("chaos indicators cannot be combined with control; remove the argument control")
+        raise InputError("chaos indicators cannot be combined with control; leave out `control`")
     if to_tolerance:
         return
     if given["times"] is not None:

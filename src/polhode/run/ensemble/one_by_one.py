@@ -38,8 +38,8 @@ MANY_STEPS = 50_000
 """Steps of all bodies together from which on it says so too: they take about a second."""
 
 JUMPS = (
-    "steps end at jumps of {field}, and each of the {number} bodies meets them in other steps, so that bodies are run "
-    "one by one, up to a thousand times slower than together; make the jump a steep slope (tanh)"
+    "{field} jumps at different steps for different bodies, so the {number} bodies are integrated one at a time, up to "
+    "a thousand times slower than together; make the jump a steep slope (tanh)"
 )
 """What it costs that steps end at jumps, and what to do."""
 

@@ -144,7 +144,9 @@ class Course:
         new = dict(zip(self.NAMES, (*task.found(), *vars(_cursor(task)).values()), strict=True))
         if arrays is not None:
             if any(arrays[name].shape != made.shape or arrays[name].dtype != made.dtype for name, made in new.items()):
-                raise InputError("a checkpoint does not match the bodies and steps to be resumed")
+                raise InputError(
+                    "a checkpoint does not match the bodies and steps to be resumed; run again with overwrite=True"
+                )
             new = {name: np.ascontiguousarray(arrays[name]) for name in self.NAMES}
         self.arrays = new
 

@@ -112,7 +112,11 @@ def run_shard(plan: Plan, number: int, stop: threading.Event | None = None) -> D
     watch = Stopwatch()
     path = Path(plan.path)
     if plan.version != _version.__version__:
-        raise InputError(f"a worker has polhode {_version.__version__}, but the run was started by {plan.version}")
+        raise InputError(
+            f"a worker has polhode {_version.__version__}, but the run was started by {plan.version}; install one "
+            "version "
+            "everywhere"
+        )
     if not path.is_dir():
         raise InputError(f"a worker cannot see {path}; the store must be in a folder shared by all workers")
     root = crowd_store.opened(path, "r+")

@@ -82,7 +82,7 @@ def quaternions(attitudes: Any, memory: Memory = HOST) -> np.ndarray:
     bad = np.flatnonzero(~is_unit(components(given)))
     raise InputError(
         f"attitudes must be unit quaternions (scalar first); the quaternion of body {bad[0]} has length "
-        f"{length[bad[0]]:.8g}"
+        f"{length[bad[0]]:.8g}, so divide by it"
     )
 
 

@@ -81,7 +81,9 @@ class EnsembleTangent(Derivatives):
         """Derivatives with respect to the inertia (n, N, 6, 3); (n, N, 6, 3, 3) for tensors that are not diagonal."""
         batch = self._task.batch
         if (batch.moments == 0).any():
-            raise InputError("the moments (0, I, I) of a linear body cannot vary independently")
+            raise InputError(
+                "the moments (0, I, I) of a linear body cannot vary independently; use its other derivatives"
+            )
         if batch.own is None:
             return self._run(_Rows.of(batch, 3, np.zeros((3, STATE)), moments=np.eye(3)))
         found = self._run(_tensor_rows(batch))

@@ -1,4 +1,7 @@
-"""Ensembles of bodies with varying inertia: runs have the momenta of a constant inertia, results those of I(t)."""
+"""Ensembles of bodies with varying inertia.
+
+The loop integrates a constant reference inertia; results are converted to I(t).
+"""
 
 from __future__ import annotations
 

@@ -177,8 +177,13 @@ def _of_observable(observable: Observable, problem: Problem, sol: Trajectory, y:
             by_state[..., k] = slope
         else:
             by_omega[..., k - 6] = slope
-    if not (np.isfinite(value).all() and np.isfinite(by_state).all()):
-        raise InputError(f"the observable {observable.name} has no finite value or derivative on the motion")
+    fine = np.isfinite(value).all(axis=1) & np.isfinite(by_state).all(axis=(1, 2))
+    if not fine.all():
+        raise InputError(
+            f"the observable {observable.name} has no finite value or derivative on the motion, first in row "
+            f"{fine.argmin()}; "
+            "write it without this singularity, or remove the row"
+        )
     return Residuals(value - y, by_state, by_omega)
 
 
@@ -275,5 +280,7 @@ def _sigma(given: Any, shape: tuple[int, ...]) -> np.ndarray:
     except ValueError:
         raise InputError(f"sigma must be one number, ({shape[1]},) or {shape}; got shape {sigma.shape}") from None
     if not (np.isfinite(found) & (found > 0)).all():
-        raise InputError("sigma must be positive: standard deviations of the measurements", "sigma")
+        raise InputError(
+            f"sigma must be positive: standard deviations of the measurements; got {found.min():g}", "sigma"
+        )
     return found

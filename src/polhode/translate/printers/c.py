@@ -110,8 +110,8 @@ class C(Printer):
         return (
             "The numbers equal those of the Python kernel to the bit where sin, cos and the like are the same "
             "functions and the compiler fuses no product with a sum: gcc and clang need -ffp-contract=off (gcc "
-            "-std=c99 implies it), and never -ffast-math. Without the former the last bits differ, with the latter "
-            "anything may."
+            "-std=c99 implies it). Otherwise the last bits differ. Never use -ffast-math, with which results may be "
+            "wrong."
         )
 
     def how_to_test(self, made: Any) -> str:
