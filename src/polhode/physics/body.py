@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..kernels.so3 import matrix
+from .call_hints import says_what_to_write
 from .inertia_tensor import (
     TOLERANCE,
     Principal,
@@ -54,6 +55,7 @@ class Body:
     array([13., 10.,  5.])
     """
 
+    @says_what_to_write
     def __init__(
         self,
         inertia: Any,
