@@ -31,6 +31,7 @@ GROUPS: dict[str, tuple[str | Case, ...]] = {
     "Spacecraft": (
         *("slew", "bdot", "flat_spin", "rotor", "libration"),
         Case("satellite.md", "satellite.png", "A satellite for a day"),
+        Case("monte_carlo.md", "monte_carlo.png", "200 launches of a CubeSat"),
         Case("free_flyer.md", "free_flyer.png", "The inertia of a free flyer"),
     ),
     "Asteroids, moons and planets": (

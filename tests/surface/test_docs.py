@@ -109,6 +109,16 @@ def test_the_first_figure_is_drawn_by_the_block_beside_it():
     assert len([line for line in block.splitlines() if line]) <= 6
 
 
+def test_one_case_of_the_page_about_200(interpreted):
+    """A hundredth of an orbit; the slow suite runs the whole page, whose ensemble takes most of its time to compile."""
+    _, block = next(blocks(ROOT / "docs" / "monte_carlo.md"))
+    assert "2 * orbit.period" in block
+    space = {}
+    exec(block.replace("2 * orbit.period", "0.01 * orbit.period"), space)
+    spin = (space["sol"].omega ** 2).sum(axis=1)
+    assert spin[-1] < 0.9 * spin[0]
+
+
 def test_the_picture_of_the_readme_is_drawn_by_make_run():
     """It shows the methods that `polhode compare fast_top` takes now."""
     problem = ph.problems.fast_top()
