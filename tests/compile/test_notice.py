@@ -165,8 +165,8 @@ def test_threads_compile_at_once(screen):
     assert screen.rows() == [""]
 
 
-def test_a_worker_of_another_process_is_silent(screen, monkeypatch):
-    monkeypatch.setattr(notice.multiprocessing, "parent_process", lambda: object())
+def test_a_worker_of_another_process_is_silent(screen):
+    notice.sys.modules["multiprocessing.process"] = types.SimpleNamespace(parent_process=object)
     compiling(8)
     assert screen.getvalue() == ""
 

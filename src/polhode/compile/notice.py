@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import functools
-import multiprocessing
 import shutil
 import sys
 import threading
@@ -104,7 +103,7 @@ class Line:
         """Start to wait, unless something compiles already, of which this is a part."""
         with self.lock:
             self.depth += 1
-            if self.depth > 1 or subject.shown is False or multiprocessing.parent_process() is not None:
+            if self.depth > 1 or subject.shown is False or _is_worker():
                 return
             self.began = time.monotonic()
             if self.began - self.ended > PAUSE:
@@ -152,6 +151,12 @@ class Line:
         elif not self.length:
             _write(self.text)
             self.length = len(self.text)
+
+
+def _is_worker() -> bool:
+    """Whether this process was started by another one, whose terminal it shares with others that compile the same."""
+    processes = sys.modules.get("multiprocessing.process")  # imported by then; its import would slow down ours
+    return processes is not None and processes.parent_process() is not None
 
 
 def _in_place() -> bool:

@@ -89,7 +89,8 @@ def solve(
     digits : run the same kernels in mpmath with this many digits (slow); see ``Trajectory.mp``. Dense output, events
         and tolerances, such as ``tol=1e-25, digits=30``, are in the same digits
     events : events from `ph.event`; ``sol.events`` holds the states at which each occurred
-    progress : None shows a bar on a terminal after two seconds; True, False, or a function of the fraction
+    progress : None shows, on a terminal, a bar after two seconds and what is compiled after one; True, False, or a
+        function of the fraction
     stops : with tol, times at which a step must end: jumps of a torque of your own, start and end of a short pulse.
         Those of thrusters, of tables and of conditions on t in `ph.where` are found automatically
     max_step : with tol, the longest step allowed

@@ -320,7 +320,7 @@ class Tangent(Derivatives):
         first = np.clip(np.searchsorted(sign * t, sign * self.t, side="right") - 1, 0, len(t) - 1)
         between_two = t[first] != self.t
         if between_two.any() and self._every > 1:
-            raise InputError("derivatives between kept states need every step; leave out `every`")
+            raise InputError("derivatives between the steps need every step; leave out `every`")
         return first, between_two
 
     def _within(self) -> Spans:

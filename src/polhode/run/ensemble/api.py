@@ -149,7 +149,7 @@ def ensemble(
     control, period : a controller that is a formula, and the time between its samples, as in `ph.solve`; its
         parameters and the initial values of its memory are among `params`. ``.states`` has what it decided. With
         `tol`, `step_tol` or `tangent`, bodies are run one by one
-    tangent : also give the derivatives of the kept states with respect to the initial states, the inertia and the
+    tangent : also give the derivatives of these states with respect to the initial states, the inertia and the
         parameters of the field, exact for the discrete steps: ``.tangent``. With `tol` or `step_tol` the steps are
         those of a Runge-Kutta pair
 
