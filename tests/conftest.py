@@ -1,6 +1,7 @@
 """Shared set-up. Compiled code is kept in the ordinary cache folder, so that a second run compiles next to nothing."""
 
 import gc
+import webbrowser
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from xdist.scheduler import LoadScopeScheduling
 import interpreted as interpretation
 
 matplotlib.use("Agg")
+webbrowser.open = lambda *_, **__: False  # no test opens windows
 pytest.register_assert_rewrite("python_loop", "stopped_runs")
 
 # The same examples every time, and no clock: a test depends neither on the load of the machine nor on earlier runs.

@@ -220,7 +220,7 @@ class Ensemble:
 
     def view(
         self,
-        path: str | Path,
+        path: str | Path | None = None,
         bodies: Iterable[int] | None = None,
         *,
         together: bool = False,
@@ -230,6 +230,8 @@ class Ensemble:
         overwrite: bool = False,
     ) -> Path:
         """Write a web page that animates some bodies, by default the first four, side by side; see `ph.view`.
+
+        Without a path a notebook shows the page below the cell; elsewhere it is opened in the browser.
 
         Parameters
         ----------

@@ -494,13 +494,16 @@ class Trajectory:
 
     def view(
         self,
-        path: str | Path,
+        path: str | Path | None = None,
         *others: Trajectory,
         body: Body | None = None,
         title: str = "",
         overwrite: bool = False,
     ) -> Path:
-        """Write a web page that animates the body, with others beside it; see `ph.view`."""
+        """Write a web page that animates the body, with others beside it; see `ph.view`.
+
+        Without a path a notebook shows the page below the cell; elsewhere it is opened in the browser.
+        """
         viewer: Any = importlib.import_module("polhode.viewer")
         return viewer.view([self, *others], path, body=body, title=title, overwrite=overwrite)
 

@@ -17,10 +17,9 @@ import numpy as np
 
 from ..errors import InputError
 from ..physics.body import Body
-from ..physics.validate import file_path, flag
-from ..results.store.atomic import place_for, write_whole
 from ..results.trajectory import Trajectory
 from .data import SPEEDS, drawn, note, run_data, shown_indices, speed_of, upwards
+from .delivery import checked, delivered
 
 FRAMES, ALL_FRAMES = 20_000, 60_000
 """Most states shown of one trajectory, and of all together; more are thinned evenly."""
@@ -38,13 +37,15 @@ SCRIPTS = (
 
 def view(
     sols: Trajectory | Sequence[Trajectory],
-    path: str | Path,
+    path: str | Path | None = None,
     *,
     body: Body | None = None,
     title: str = "",
     overwrite: bool = False,
 ) -> Path:
     """Write a page that shows one trajectory, or several side by side in the same time; return its path.
+
+    Without a path a notebook shows the page below the cell; elsewhere it is opened in the browser.
 
     The body is drawn with its shapes (those of `body`, if given; files do not store large meshes), or without shapes as
     its energy ellipsoid omega . I omega = 2 T. At most 20,000 states of each trajectory are shown. Between two states
@@ -60,14 +61,13 @@ def view(
     '.html'
     """
     several = several_of(sols)
-    path = checked(path, overwrite)
-    title = checked_title(title)
+    place = checked(path, overwrite)
+    title = checked_title(title) or _title(several)
     empty = [s.method for s in several if not len(shown_indices(s, 1))]
     if empty:
         raise InputError(f"there is nothing to show: the trajectory of {empty[0] or 'a file'} has no finite state")
     check_body(body)
-    write_whole(path, page(several, title, body), durable=False)
-    return path
+    return delivered(place, title, page(several, title, body))
 
 
 def check_body(body: Any) -> None:
@@ -87,7 +87,7 @@ def several_of(sols: Any) -> list[Trajectory]:
     return several
 
 
-def page(sols: Sequence[Trajectory], title: str = "", body: Body | None = None) -> str:
+def page(sols: Sequence[Trajectory], title: str, body: Body | None = None) -> str:
     """The text of the page."""
     frames = min(FRAMES, ALL_FRAMES // len(sols))
     kept = [shown_indices(s, frames) for s in sols]
@@ -98,7 +98,7 @@ def page(sols: Sequence[Trajectory], title: str = "", body: Body | None = None) 
         "runs": runs, "colours": COLOURS, "speeds": SPEEDS, "speed": speed_of(sols, kept, pulls),
         "up": upwards(sols[0], kept[0], pulls[0]), "note": note(sols, kept),
     }  # fmt: skip
-    return filled(title or _title(sols), data)
+    return filled(title, data)
 
 
 def filled(title: str, data: Mapping[str, Any], kernel: str = "") -> str:
@@ -124,18 +124,6 @@ def checked_title(title: Any) -> str:
     return title
 
 
-def checked(path: str | Path, overwrite: bool) -> Path:
-    """A path that a page may be written to."""
-    path = file_path(path, "path must be the name of a page such as 'spin.html'")
-    if path.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"the name of the page must end in .html; got {path}")
-    if not path.parent.exists():
-        raise InputError(f"the folder {path.parent} does not exist; create it first")
-    if path.exists() and not flag("overwrite", overwrite):
-        raise InputError(f"{path} exists; give another name, or overwrite=True (--overwrite)")
-    return place_for(path)
-
-
 def _title(sols: Sequence[Trajectory]) -> str:
-    names = {s.info.problem for s in sols if s.info.problem}
-    return " and ".join(sorted(names)) if names else "rigid body"
+    """The names of the problems, in words."""
+    return " and ".join(sorted({s.info.title for s in sols}))

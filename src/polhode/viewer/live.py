@@ -17,10 +17,10 @@ from ..physics import equimomental, library
 from ..physics.problem import Problem
 from ..physics.triangles import box, cylinder
 from ..physics.validate import finite_number, positive
-from ..results.store.atomic import write_whole
 from ..translate.api import emit
-from . import COLOURS, checked, checked_title, filled
+from . import COLOURS, checked_title, filled
 from .data import SPEEDS, part_data, pleasant
+from .delivery import checked, delivered
 
 STEPS = 2500
 """Steps of the motion in the page."""
@@ -47,12 +47,13 @@ STARTS: Mapping[str, Mapping[str, float]] = {
 LARGEST = 1e100
 """Largest value of a slider; its range is wider."""
 
+NAMES = {"top": "Heavy top", "free": "Free body"}
 METHODS = {"top": "blanes_moan4(dmv10)", "free": "dmv10"}
 """The method of each kind by default: of order 4 with gravity, of order 10 without a torque."""
 
 
 def view_live(
-    path: str | Path,
+    path: str | Path | None = None,
     kind: str = "top",
     *,
     method: str | Method | None = None,
@@ -62,6 +63,8 @@ def view_live(
     **start: float,
 ) -> Path:
     """Write a page with sliders for a body and its initial state; the browser computes the motion. Return its path.
+
+    Without a path a notebook shows the page below the cell; elsewhere it is opened in the browser.
 
     Parameters
     ----------
@@ -85,7 +88,7 @@ def view_live(
     strange = [name for name in start if name not in STARTS[kind]]
     if strange:
         raise InputError(f"a {kind} page has no slider {strange[0]!r}; it has {', '.join(STARTS[kind])}", strange[0])
-    path, title = checked(path, overwrite), checked_title(title)
+    place, title = checked(path, overwrite), checked_title(title) or NAMES[kind]
     values = {name: _value(name, value) for name, value in (dict(STARTS[kind]) | start).items()}
     how = methods[METHODS[kind] if method is None else method]
     code = emit(how, _example(kind), to="javascript", name="polhode")
@@ -99,9 +102,7 @@ def view_live(
         },
     }  # fmt: skip
     kernel = f"const polhodeStep = (() => {{\n{code}\nreturn polhode_step;\n}})();\n"
-    names = {"top": "Heavy top", "free": "Free body"}
-    write_whole(path, filled(title or names[kind], data, kernel), durable=False)
-    return path
+    return delivered(place, title, filled(title, data, kernel))
 
 
 def _example(kind: str) -> Problem:

@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..physics import library
 from ..physics.body import Body
 from ..physics.periodic_box import PeriodicBox
 from ..physics.shapes import to_json
 from ..physics.triangles import Mesh, balls, meshes, reach
 from ..physics.validate import real_array, several
 from ..results.ensemble import Ensemble
-from ..results.store.atomic import write_whole
 from ..results.trajectory import Trajectory
 from ..run.sites import Sites
-from . import checked, checked_title, filled
+from . import checked_title, filled
 from .data import SPEEDS, WIDE, drawn, largest_turn, packed, part_data, pleasant, principal, shown_indices
+from .delivery import checked, delivered
 from .looks import default_shapes, energy_ellipsoid
 from .motion import attitudes_at
 
@@ -40,7 +41,7 @@ RAMP = ("#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#a0da
 def view_many(
     t: Any,
     quaternion: Any,
-    path: str | Path,
+    path: str | Path | None = None,
     *,
     body: Body | Sites | Sequence[Body],
     positions: Any = None,
@@ -51,6 +52,8 @@ def view_many(
     overwrite: bool = False,
 ) -> Path:
     """Write a page that shows many moving bodies in one scene; return its path.
+
+    Without a path a notebook shows the page below the cell; elsewhere it is opened in the browser.
 
     Parameters
     ----------
@@ -78,7 +81,7 @@ def view_many(
     looks, look = _looks(body, number)
     edges = _edges(box)
     values = _values(colour, len(times), number)
-    path, title = checked(path, overwrite), checked_title(title)
+    place, title = checked(path, overwrite), checked_title(title) or "Rigid bodies"
     places = _places(positions, len(times), number, looks)
     kept = _thinned(len(times), number)
     data = _data(times, q, places, values, kept) | {
@@ -95,12 +98,17 @@ def view_many(
         "runs": [], "colours": RAMP, "ramp": RAMP, "speeds": SPEEDS, "speed": pleasant(spin), "up": [0.0, 0.0, 1.0],
         "note": note, "many": data,
     }  # fmt: skip
-    write_whole(path, filled(title or "rigid bodies", page), durable=False)
-    return path
+    return delivered(place, title, filled(title, page))
 
 
 def view_ensemble(
-    many: Ensemble, path: str | Path, bodies: Sequence[int], colour: Any, positions: Any, title: str, overwrite: bool
+    many: Ensemble,
+    path: str | Path | None,
+    bodies: Sequence[int],
+    colour: Any,
+    positions: Any,
+    title: str,
+    overwrite: bool,
 ) -> Path:
     """Write a page with the bodies of an ensemble in one scene; see `Ensemble.view`."""
     chosen = np.asarray(bodies)
@@ -123,7 +131,7 @@ def view_ensemble(
     for key, sol in zip(keys, sols, strict=True):
         if key not in shown:
             shown[key] = Body([1.0, 1.0, 1.0], shapes=drawn(sol, None)[0] or [energy_ellipsoid(*principal(sol))])
-    page = title or many.known_bodies.name or "ensemble"
+    page = title or library.title(many.known_bodies.name) or "Ensemble"
     body = [shown[key] for key in keys]
     return view_many(
         times, q, path, body=body, positions=positions, colour=values, statistic=name, title=page, overwrite=overwrite
