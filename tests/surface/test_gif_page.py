@@ -83,7 +83,7 @@ def test_a_gif_saved_in_the_page(browser: Any, top: ph.Trajectory, tmp_path: Pat
     page.evaluate("polhode.seek(0.7)")
     with page.expect_download() as waiting:
         page.click("#gif")
-    assert waiting.value.suggested_filename == "slow_top.gif"
+    assert waiting.value.suggested_filename == "Slow_top.gif"
     waiting.value.save_as(tmp_path / "top.gif")
     gif = PIL.Image.open(io.BytesIO((tmp_path / "top.gif").read_bytes()))
     wanted = page.evaluate("pictureTimes()")

@@ -261,11 +261,78 @@ def test_everything_has_a_name(opened: Any, flip: ph.Trajectory, tmp_path: Path)
     page = paused(opened(flip.view(tmp_path / "spin.html")))
     for role, name in (
         ("button", "Play"), ("slider", "Time"), ("combobox", "Speed"), ("checkbox", "Loop"), ("checkbox", "Herpolhode"),
-        ("group", "What is shown"),
+        ("group", "What is shown"), ("tab", "Angular velocity"), ("tab", "Error of energy"),
     ):  # fmt: skip
         assert page.get_by_role(role, name=name, exact=True).count() == 1
     assert page.get_by_role("img").count() == 2
     assert page.get_attribute("#clock", "aria-live") == "off"
+
+
+def test_below_the_picture_is_the_angular_velocity(opened: Any, flip: ph.Trajectory, tmp_path: Path) -> None:
+    """Its components, in which the flips are seen; the error, which is round-off, by choice."""
+    page = paused(opened(flip.view(tmp_path / "spin.html")))
+    assert page.get_attribute("#tab-omega", "aria-selected") == "true"
+    drawn = page.evaluate("chart.rows[0].curves.map(({ t, values }) => ({ t: [...t], values }))")
+    for i, curve in enumerate(drawn):
+        there = flip.at(np.clip(curve["t"], 0.0, 20.0)).omega[:, i]
+        assert curve["values"] == pytest.approx(there, abs=1e-4)  # cubics over a tenth of a radian
+    assert np.min(drawn[1]["values"]) < -1.9, "it flips"
+    first = page.locator("#chart").screenshot()
+    page.click("#tab-error")
+    assert "Error of energy (solid) and momentum (dashed)" in page.inner_text("#caption")
+    assert "round-off" in page.inner_text("#caption")
+    assert page.locator("#chart").screenshot() != first
+    page.keyboard.press("c")
+    page.evaluate("polhode.seek(0)")
+    assert page.get_attribute("#tab-omega", "aria-selected") == "true"
+
+
+def test_errors_come_first_where_methods_differ(
+    opened: Any, flip: ph.Trajectory, coarse: ph.Trajectory, tmp_path: Path
+) -> None:
+    page = paused(opened(ph.view([flip, coarse], tmp_path / "both.html")))
+    assert page.get_attribute("#tab-error", "aria-selected") == "true"
+    page.click("#tab-omega")
+    assert page.evaluate("chart.rows.map(({ curves }) => curves.length)") == [2, 2, 2]
+
+
+def test_what_is_not_conserved_is_no_error(opened: Any, tmp_path: Path) -> None:
+    drag = ph.Problem(ph.Body([1.0, 2.0, 2.5]), ph.fields.linear_drag(0.1), omega=[1.0, 0.2, 0.3])
+    page = paused(opened(ph.solve(drag, "fem", dt=0.1, steps=20).view(tmp_path / "drag.html")))
+    assert page.locator("#tabs button").all_inner_texts() == ["Angular velocity", "Change of energy"]
+
+
+def test_words_of_physics(opened: Any, tmp_path: Path) -> None:
+    sol = ph.solve(ph.problems.t_handle(), "dmv6", dt=0.05, t_end=4.0)
+    page = paused(opened(sol.view(tmp_path / "handle.html")))
+    assert page.inner_text("h1") == page.inner_text(".panel b") == "T-handle"
+    assert page.inner_text(".panel .how") == "computed by dmv6, dt = 0.05"
+    assert page.locator(".entry").all_inner_texts() == ["ω angular velocity", "L angular momentum"]
+    page.uncheck("#show-vectors")
+    assert page.is_hidden(".key")
+
+
+OVERLAPS = """() => {
+  const boxes = [...document.querySelectorAll(".label, .text > *")].map((one) => one.getBoundingClientRect()).filter((one) => one.width && one.height);
+  const cover = (a, b) => a.left < b.right - 0.5 && b.left < a.right - 0.5 && a.top < b.bottom - 0.5 && b.top < a.bottom - 0.5;
+  return boxes.flatMap((a, i) => boxes.slice(i + 1).filter((b) => cover(a, b))).length;
+}"""
+
+
+def test_labels_do_not_overlap(browser: Any, tmp_path: Path) -> None:
+    """Also at the start, where ω, L and an axis of the body point the same way, and in a small window."""
+    sol = ph.solve(ph.problems.t_handle(), "dmv6", dt=0.05, t_end=20.0)
+    path = sol.view(tmp_path / "handle.html")
+    for width, height in ((1280, 900), (390, 844)):
+        context = browser.new_context(viewport={"width": width, "height": height})
+        page = context.new_page()
+        page.goto(path.as_uri())
+        until(page, "Boolean(window.polhode)")
+        paused(page)
+        for time in np.linspace(0.0, 20.0, 41):
+            page.evaluate(f"polhode.seek({time})")
+            assert page.evaluate(OVERLAPS) == 0, (width, time)
+        context.close()
 
 
 def test_looking_from_another_side_by_keys(opened: Any, flip: ph.Trajectory, tmp_path: Path) -> None:
@@ -290,6 +357,7 @@ def test_words_of_a_user_stay_words(opened: Any, flip: ph.Trajectory, tmp_path: 
     page = opened(named.view(tmp_path / "named.html"))
     assert page.evaluate("window.bad") is None
     assert title in page.inner_text(".panel b")
+    assert title in page.inner_text(".panel .how")
 
 
 def test_long_runs_are_thinned(tmp_path: Path) -> None:

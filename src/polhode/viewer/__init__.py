@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import InputError
 from ..physics.body import Body
 from ..results.trajectory import Trajectory
-from .data import SPEEDS, drawn, note, run_data, shown_indices, speed_of, upwards
+from .data import SPEEDS, drawn, labels, note, run_data, shown_indices, speed_of, upwards
 from .delivery import checked, delivered
 
 FRAMES, ALL_FRAMES = 20_000, 60_000
@@ -31,7 +31,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7
 
 SCRIPTS = (
     "motion.js", "live.js", "runs.js", "things.js", "panel.js", "top.js", "many.js", "stage.js", "chart.js",
-    "angles.js", "view.js", "gif.js", "record.js",
+    "charts.js", "view.js", "gif.js", "record.js",
 )  # fmt: skip
 
 
@@ -92,8 +92,12 @@ def page(sols: Sequence[Trajectory], title: str, body: Body | None = None) -> st
     frames = min(FRAMES, ALL_FRAMES // len(sols))
     kept = [shown_indices(s, frames) for s in sols]
     looks = [drawn(s, None if body is None else body.looks) for s in sols]
+    names = labels(sols)
     pulls = [pull for _, pull in looks]
-    runs = [run_data(s, of, *look) for s, of, look in zip(sols, kept, looks, strict=True)]
+    runs = [
+        run_data(s, of, *look) | {"label": name, "how": how}
+        for s, of, look, (name, how) in zip(sols, kept, looks, names, strict=True)
+    ]
     data = {
         "runs": runs, "colours": COLOURS, "speeds": SPEEDS, "speed": speed_of(sols, kept, pulls),
         "up": upwards(sols[0], kept[0], pulls[0]), "note": note(sols, kept),

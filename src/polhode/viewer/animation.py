@@ -25,7 +25,7 @@ from ..results.observables import matrices
 from ..results.store.atomic import place_for, replacing, write_whole
 from ..results.trajectory import Trajectory
 from . import COLOURS, FRAMES, check_body, several_of
-from .data import WIDE, drawn, label, largest_turn, principal, shown_indices, speed_of, upwards
+from .data import WIDE, drawn, label, labels, largest_turn, principal, shown_indices, speed_of, upwards
 from .gltf import glb
 from .looks import energy_ellipsoid
 from .motion import attitudes_at
@@ -131,6 +131,7 @@ class Scene:
 
     def __init__(self, sols: Sequence[Trajectory], shapes: Sequence[Shape] | None) -> None:
         self.sols = sols
+        self.words = [[name, *filter(None, [how])] for name, how in labels(sols)]
         self.kept = [shown_indices(sol, FRAMES) for sol in sols]
         empty = [label(sol) for sol, of in zip(sols, self.kept, strict=True) if not len(of)]
         if empty:
@@ -196,7 +197,7 @@ class _Cell:
 
     def __init__(self, scene: Scene, number: int, size: tuple[int, int], times: np.ndarray) -> None:
         sol, kept = scene.sols[number], scene.kept[number]
-        self.name, self.pull, self.times = label(sol), scene.pulls[number], times
+        self.words, self.pull, self.times = scene.words[number], scene.pulls[number], times
         extent = reach(scene.parts[number])
         self.parts = [finer(part, FINEST * extent) for part in scene.parts[number]]
         self.scale = DRAWN_REACH / extent
@@ -224,7 +225,7 @@ class _Cell:
         canvas.line(self.trace[: k + 1], TRAIL if self.pull is None else AXIS, 2.0)
         canvas.arrow(zero, self.L[k], INK, "L")
         canvas.arrow(zero, self.omega[k], OMEGA, "ω")
-        return canvas.picture([self.name, f"t = {self.times[k]:.4g}"])
+        return canvas.picture([*self.words, f"t = {self.times[k]:.4g}"])
 
     def _add_surroundings(self, canvas: Canvas, up: np.ndarray) -> None:
         """The sphere of the axis, the ground and the arrow of the pull."""

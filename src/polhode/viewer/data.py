@@ -72,7 +72,7 @@ def run_data(sol: Trajectory, kept: np.ndarray, look: Sequence[Shape], pull: Uni
             "momentum_change": momentum_change(sol.spatial_momentum, np.eye(3))[kept],
         }
     return {
-        "label": label(sol),
+        "conserves": sol.conserved is not None and sol.conserved.energy,
         "moments": moments.tolist(),
         "axes": list(quaternion_of(axes.tolist())),
         "shape": [part_data(part) for part in parts] or None,
@@ -104,8 +104,15 @@ def packed(array: np.ndarray, kind: str = "<f8") -> str:
 
 
 def label(sol: Trajectory) -> str:
-    """The name of a trajectory on the page."""
+    """The name of a trajectory in messages, and beside others of the same problem."""
     return sol.info.made or "trajectory"
+
+
+def labels(sols: Sequence[Trajectory]) -> list[tuple[str, str]]:
+    """What moves and, in small print, how it was computed; of several runs of one problem only how."""
+    if len(sols) > 1 and len({sol.info.title for sol in sols}) == 1:
+        return [(label(sol), "") for sol in sols]
+    return [(sol.info.title, sol.info.made) for sol in sols]
 
 
 def speed_of(sols: Sequence[Trajectory], kept: Sequence[np.ndarray], pulls: Sequence[UniformPull | None]) -> float:

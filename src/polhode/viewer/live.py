@@ -96,7 +96,7 @@ def view_live(
         "runs": [], "colours": COLOURS, "speeds": SPEEDS, "speed": pleasant(values["spin"], kind == "top"),
         "up": [0.0, 0.0, 1.0] if kind == "top" else [0.0, 1.0, 0.0], "note": "",
         "live": {
-            "kind": kind, "steps": STEPS, "end": positive("t_end", t_end), "label": how.name,
+            "kind": kind, "steps": STEPS, "end": positive("t_end", t_end), "label": how.name, "name": NAMES[kind],
             "thin": equimomental.THIN, "parts": [part_data(box(1, 1, 1)), part_data(cylinder(1, 1))],
             "sliders": [_slider(kind, name, value) for name, value in values.items()],
         },

@@ -63,9 +63,11 @@ function panelFor(run, number) {
   const bodyAxes = put("axes", body, axes(1.55, 0.014));
   const corner = put("space", scene, axes(0.5, 0.012));
 
-  const times = pathTimes(run), inBody = [], inSpace = [];
+  const times = pathTimes(run), omega = [], inBody = [], inSpace = [];
   for (const time of times) {
-    const state = stateAt(run, time), w = state.omega.multiplyScalar(scale);
+    const state = stateAt(run, time);
+    omega.push(state.omega.toArray());
+    const w = state.omega.multiplyScalar(scale);
     inBody.push(w.x, w.y, w.z);
     w.applyQuaternion(state.attitude);
     inSpace.push(w.x, w.y, w.z);
@@ -87,8 +89,14 @@ function panelFor(run, number) {
   const name = words("b", "name");
   name.textContent = run.label;
   name.style.borderColor = colour;
-  const more = words("span", "more"), said = words("span", "said");
-  box.append(name, said, more);
+  const how = words("span", "how"), key = words("span", "key"), said = words("span", "said"), text = words("div", "text");
+  how.textContent = run.how && `computed by ${run.how}`;
+  const velocity = words("span", "entry"), amount = words("span", "entry");
+  [velocity.textContent, velocity.style.color, amount.textContent] = ["ω angular velocity", OMEGA, "L angular momentum"];
+  key.append(velocity, amount);
+  parts.vectors.push({ set visible(on) { key.hidden = !on; } });
+  text.append(name, how, key, said);
+  box.append(text);
   document.getElementById("panels").append(box);
 
   const labels = [
@@ -99,8 +107,10 @@ function panelFor(run, number) {
   ];
   if (pull) labels.push(placedLabel("pull", run.pull.name, PULL, box, () => pull.end.clone()));
 
+  let at = null;
   function paint() {
     momentum.paint(theme().L);
+    amount.style.color = theme().L;
     for (const line of faint) line.material.color.set(theme().faint);
   }
 
@@ -120,13 +130,18 @@ function panelFor(run, number) {
     const [done] = frame(times, time);
     for (const line of trails) line.upTo(done);
     const q = state.attitude, last = run.t[run.t.length - 1];
-    said.textContent = (pull ? `${anglesAt(pull.angles, time)}\n` : "") + `ΔE/E = ${run.energy[state.index].toExponential(1)}`
-      + (run.free ? `\n|ΔL|/|L| = ${run.spatial[state.index].toExponential(1)}` : "")
-      + (time > last ? `\nended at t = ${Number(last.toPrecision(6))}` : "");
-    more.textContent = `|ω| = ${state.omega.length().toPrecision(4)}\nq = ${[q.w, q.x, q.y, q.z].map((x) => x.toFixed(3)).join(", ")}`;
+    said.textContent = [pull ? anglesAt(pull.angles, time) : "", time > last ? `ended at t = ${Number(last.toPrecision(6))}` : ""].filter(Boolean).join("\n");
+    at = { q: [q.w, q.x, q.y, q.z], omega: state.omega.toArray(), L: state.L.toArray(), energy: run.energy[state.index], spatial: run.spatial[state.index] };
     return state;
   }
+  /** The state that is shown, in numbers. */
+  const inNumbers = () => {
+    const list = (values) => `(${values.map((x) => x.toPrecision(6)).join(", ")})`, change = run.conserves ? "error" : "change";
+    return `${run.label}\n  attitude q, scalar first   ${list(at.q)}\n  angular velocity ω, body    ${list(at.omega)}`
+      + `\n  angular momentum L, space   ${list(at.L)}\n  relative ${change} of energy    ${at.energy.toExponential(1)}`
+      + (run.free ? `\n  relative error of L         ${at.spatial.toExponential(1)}` : "");
+  };
   const attitudes = () => [[body.quaternion.w, body.quaternion.x, body.quaternion.y, body.quaternion.z]];
-  return { run, scene, body, parts, box, show, paint, colour, corner, labels, scale, plane, spin, t: run.t, attitudes, pull,
+  return { run, scene, body, parts, box, show, paint, colour, corner, labels, scale, plane, spin, t: run.t, attitudes, pull, text, times, omega, inNumbers, arrows: [spin, momentum],
     polhode: inBody, herpolhode: inSpace };
 }

@@ -12,7 +12,7 @@ function copyStage(sheet) {
   pen.drawImage(canvas, 0, 0, sheet.width, sheet.height);
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   pen.textBaseline = "middle";
-  for (const tag of element("panels").querySelectorAll(".name, .label, .said, .end, .what")) {
+  for (const tag of element("panels").querySelectorAll(".name, .how, .entry, .label, .said, .end, .what")) {
     const style = getComputedStyle(tag), place = tag.getBoundingClientRect();
     if (style.display === "none" || !tag.textContent) continue;
     pen.font = `${style.fontStyle} ${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;

@@ -74,9 +74,7 @@ function replaceRuns(made) {
 function measure() {
   for (const panel of panels) for (const [kind, parts] of Object.entries(panel.parts)) for (const part of parts) part.visible = shown[kind];
   if (given.many) return;
-  measureDrift();
-  measureAngles();
-  stale = true;
+  measureCharts();
 }
 
 /** So many columns that the panels become large and few places stay empty. */
@@ -111,10 +109,60 @@ function draw() {
     const room = 0.85 / (9 * Math.tan(camera.fov * Math.PI / 360)); // for axes 0.5 long and their names, 9 away
     panel.corner.position.set(room / camera.aspect - 1, room - 1, 0.5).unproject(camera).sub(camera.position).setLength(9).add(camera.position);
     renderer.render(panel.scene, camera);
-    for (const { kind, tag, where } of panel.labels) {
-      const at = where().project(camera);
-      tag.style.display = shown[kind] && Math.abs(at.x) < 1 && Math.abs(at.y) < 1 ? "" : "none";
-      tag.style.transform = `translate(${(at.x + 1) / 2 * r.width}px, ${(1 - at.y) / 2 * r.height}px) translate(-50%, -50%)`;
+    placeLabels(panel, r);
+  }
+}
+
+const GAP = 2; // pixels between two labels
+const SHAFT = 5; // pixels between the middle of an arrow and a label
+
+/** Put the labels at their places, and move those apart that would cover each other, the arrows or the words of the panel. */
+function placeLabels(panel, { left, top, width, height }) {
+  const places = [], pixels = (at) => [(at.project(camera).x + 1) / 2 * width, (1 - at.y) / 2 * height];
+  for (const { kind, tag, where } of panel.labels) {
+    const [x, y] = pixels(where()), seen = shown[kind] && x > 0 && x < width && y > 0 && y < height;
+    tag.style.display = seen ? "" : "none";
+    if (seen) places.push({ tag, x, y, w: tag.offsetWidth / 2, h: tag.offsetHeight / 2, gives: 1 });
+  }
+  const fixed = (panel.text ? [...panel.text.children] : []).map((one) => one.getBoundingClientRect()).filter((one) => one.width && one.height).map((one) =>
+    ({ x: (one.left + one.right) / 2 - left, y: (one.top + one.bottom) / 2 - top, w: one.width / 2, h: one.height / 2, gives: 0 }));
+  if (shown.vectors) for (const { end } of panel.arrows || []) beside(places, pixels(new THREE.Vector3()), pixels(end.clone()));
+  spread([...places, ...fixed], width, height);
+  for (const { tag, x, y } of places) tag.style.transform = `translate(${x}px, ${y}px) translate(-50%, -50%)`;
+}
+
+/** Move labels that an arrow from a to b would cover to its nearer side. */
+function beside(places, a, b) {
+  const length = Math.hypot(b[0] - a[0], b[1] - a[1]);
+  if (length < 1) return;
+  const along = [(b[0] - a[0]) / length, (b[1] - a[1]) / length], right = [-along[1], along[0]];
+  for (const place of places) {
+    const from = [place.x - a[0], place.y - a[1]], far = from[0] * along[0] + from[1] * along[1], off = from[0] * right[0] + from[1] * right[1];
+    const room = SHAFT + Math.abs(right[0]) * place.w + Math.abs(right[1]) * place.h;
+    if (far < 0 || far > length || Math.abs(off) >= room) continue;
+    const move = (off > 1 ? room : -room) - off;
+    place.x += move * right[0];
+    place.y += move * right[1];
+  }
+}
+
+/** Move boxes x ± w, y ± h apart, each pair the shorter way; what does not give stays. */
+function spread(boxes, width, height) {
+  for (let pass = 0; pass < 20; pass++) {
+    let moved = false;
+    boxes.forEach((one, i) => boxes.slice(i + 1).forEach((other) => {
+      const x = one.w + other.w + GAP - Math.abs(one.x - other.x), y = one.h + other.h + GAP - Math.abs(one.y - other.y), all = one.gives + other.gives;
+      if (x <= 0 || y <= 0 || !all) return;
+      const [axis, far] = x < y ? ["x", x] : ["y", y], side = other[axis] < one[axis] ? -1 : 1;
+      one[axis] -= side * far * one.gives / all;
+      other[axis] += side * far * other.gives / all;
+      moved = true;
+    }));
+    for (const one of boxes) {
+      if (!one.gives) continue;
+      one.x = Math.min(width - one.w, Math.max(one.w, one.x));
+      one.y = Math.min(height - one.h, Math.max(one.h, one.y));
     }
+    if (!moved) break;
   }
 }

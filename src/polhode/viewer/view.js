@@ -7,8 +7,8 @@ function refresh() {
   for (const panel of panels) panel.show(now.time);
   draw();
   if (!given.many) {
-    chart(now.time);
-    drawAngles(now.time);
+    drawCharts(now.time);
+    if (element("numbers").open) element("values").textContent = panels.map((panel) => panel.inNumbers()).join("\n");
   }
   element("clock").textContent = `t = ${now.time.toFixed(END - START < 10 ? 3 : 2)}`;
   const share = END > START ? (now.time - START) / (END - START) : 0;
@@ -77,7 +77,7 @@ function toggle(kind, on) {
 
 const ROUND = 0.1; // radians a key press
 const KEYS = {
-  " ": () => play(!now.playing), home: () => seek(START), end: () => seek(END), l: () => element("loop").click(), r: () => { firstView(); draw(); },
+  " ": () => play(!now.playing), home: () => seek(START), end: () => seek(END), l: () => element("loop").click(), c: nextChart, r: () => { firstView(); draw(); },
   "+": () => faster(1), "=": () => faster(1), "-": () => faster(-1),
   arrowright: (far) => step(1, far), arrowleft: (far) => step(-1, far),
   a: () => lookFrom(-ROUND, 0, 1), d: () => lookFrom(ROUND, 0, 1), w: () => lookFrom(0, ROUND, 1), s: () => lookFrom(0, -ROUND, 1),
@@ -94,6 +94,12 @@ document.addEventListener("keydown", (event) => {
   else return;
   event.preventDefault();
 });
+
+function nextChart() {
+  if (given.many) return;
+  choose(choices[(choices.findIndex(({ name }) => name === choice) + 1) % choices.length].name);
+  refresh();
+}
 
 /** One frame of the first trajectory, or a fiftieth of the run. */
 function step(direction, far) {
@@ -125,7 +131,8 @@ window.polhode = {
   },
 };
 measure();
-element("drift").hidden = Boolean(given.many);
+element("drift").hidden = element("numbers").hidden = Boolean(given.many);
+element("numbers").addEventListener("toggle", refresh);
 if (given.live) liveControls();
 pace(given.speed);
 arrange();
