@@ -12,9 +12,11 @@ from pathlib import Path
 
 import matplotlib
 import matplotlib.pyplot
+import numpy as np
+import PIL.Image
 import pytest
 import typer
-from tools import readme_picture
+from tools import readme_picture, viewer_pictures
 from tools.documents import blocks, command_lines, made_by, reader_files
 from typer.testing import CliRunner
 
@@ -117,6 +119,17 @@ def test_one_case_of_the_page_about_200(interpreted):
     exec(block.replace("2 * orbit.period", "0.01 * orbit.period"), space)
     spin = (space["sol"].omega ** 2).sum(axis=1)
     assert spin[-1] < 0.9 * spin[0]
+
+
+def test_the_film_of_the_t_handle_repeats_without_a_jump():
+    """After a period the handle is where it began; the file is small enough for the head of a page."""
+    ends = ph.exact(viewer_pictures.looping(), [0.0, viewer_pictures.PERIOD])
+    assert np.abs(ends.matrix[1] - ends.matrix[0]).max() < 1e-8
+    film = viewer_pictures.DOCS / "t_handle.gif"
+    assert film.stat().st_size < 1.5e6
+    with PIL.Image.open(film) as shown:
+        assert (shown.size, shown.info["loop"], shown.info["duration"]) == ((600, 400), 0, viewer_pictures.DELAY)
+        assert shown.n_frames == round(1000 * viewer_pictures.PERIOD / viewer_pictures.DELAY)
 
 
 def test_the_picture_of_the_readme_is_drawn_by_make_run():

@@ -32,6 +32,11 @@ def moved(page: Any, name: str, value: float) -> None:
     until(page, "polhode.run(0).momentum.join() !== window.before")
 
 
+def method_of(page: Any) -> str:
+    """The method by which the page says that it computes."""
+    return str(page.inner_text(".panel .how").removeprefix("computed by "))
+
+
 def same(page: Any, problem: ph.Problem, method: str) -> None:
     """Every state of the page is that of the Python kernel, bit by bit, from the first state of the page."""
     t, q, m = computed(page)
@@ -45,7 +50,7 @@ def same(page: Any, problem: ph.Problem, method: str) -> None:
 
 def test_a_top(opened: Any, tmp_path: Path) -> None:
     page = paused(opened(ph.view_live(tmp_path / "top.html", "top", spin=25.0)))
-    method = page.inner_text(".panel .how").removeprefix("computed by ")
+    method = method_of(page)
     moved(page, "tilt", 40.0)
     moved(page, "I3", 1.5)
     same(page, ph.Problem(ph.Body([5.0, 5.0, 1.5]), ph.fields.gravity(20.0), omega=[0, 0, 1.0]), method)
@@ -61,7 +66,11 @@ def test_a_top(opened: Any, tmp_path: Path) -> None:
 
 def test_a_free_body(opened: Any, tmp_path: Path) -> None:
     page = paused(opened(ph.view_live(tmp_path / "free.html", "free")))
-    same(page, ph.Problem(ph.Body([1.0, 2.0, 2.8]), omega=[0, 1.0, 0]), page.inner_text(".panel .how").removeprefix("computed by "))
+    same(
+        page,
+        ph.Problem(ph.Body([1.0, 2.0, 2.8]), omega=[0, 1.0, 0]),
+        method_of(page),
+    )
     edges = page.evaluate("boxEdges([1, 2, 2.8])")
     (shape,) = equimomental.box([1.0, 2.0, 2.8])
     assert edges == pytest.approx(list(shape.sizes.values()))

@@ -90,9 +90,7 @@ def test_without_a_notebook_the_browser_opens(sol: ph.Trajectory, capsys: Any, m
     assert sol.view().name == "T-handle.html"
 
 
-def test_without_a_screen_it_says_what_to_do(
-    sol: ph.Trajectory, capsys: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_screen_it_says_what_to_do(sol: ph.Trajectory, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A browser in a terminal, which could not show the page, is not started."""
     monkeypatch.setattr(webbrowser, "open", lambda _: pytest.fail("opened"))
     monkeypatch.setattr(sys, "platform", "linux")

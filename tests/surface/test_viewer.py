@@ -313,8 +313,10 @@ def test_words_of_physics(opened: Any, tmp_path: Path) -> None:
 
 
 OVERLAPS = """() => {
-  const boxes = [...document.querySelectorAll(".label, .text > *")].map((one) => one.getBoundingClientRect()).filter((one) => one.width && one.height);
-  const cover = (a, b) => a.left < b.right - 0.5 && b.left < a.right - 0.5 && a.top < b.bottom - 0.5 && b.top < a.bottom - 0.5;
+  const all = [...document.querySelectorAll(".label, .text > *")].map((one) => one.getBoundingClientRect());
+  const boxes = all.filter((one) => one.width && one.height);
+  const meet = (a, b, low, high) => a[low] < b[high] - 0.5 && b[low] < a[high] - 0.5;
+  const cover = (a, b) => meet(a, b, "left", "right") && meet(a, b, "top", "bottom");
   return boxes.flatMap((a, i) => boxes.slice(i + 1).filter((b) => cover(a, b))).length;
 }"""
 

@@ -32,6 +32,7 @@ def look_at(ax: Any, size: float, view: tuple[float, float], height: float = 1.0
     ax.set_box_aspect((1, 1, 1), zoom=1.25)
     ax.set(xlim=(-size, size), ylim=(-size, size), zlim=(-size, size))
     ax.view_init(*view)
+    ax.set_proj_type("ortho")  # so that one direction to the viewer tells what is hidden
     ax.set_axis_off()
 
 
