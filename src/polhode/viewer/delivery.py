@@ -23,7 +23,7 @@ HEIGHT = "44rem"
 _Path: Any = type(Path())  # the class of paths of this system, which can be inherited from
 
 
-class NotebookPage(_Path):  # type: ignore[misc]
+class NotebookPage(_Path):
     """The path of a page that a notebook shows in place of the path."""
 
     def _repr_html_(self) -> str | None:
