@@ -84,7 +84,8 @@ def heat_bath(R: Any, kT: Any, friction: Any, seed: Any = 0, stream: Any = 0, fi
     """Heat bath for methods with noise: friction -Gamma omega and the noise of its temperature, sqrt(2 kT Gamma) dW.
 
     kT : temperature times Boltzmann's constant, an energy
-    friction : Gamma, a torque for each unit of angular velocity: a number, three numbers, or a tensor in the body
+    friction : Gamma, a torque for each unit of angular velocity: a number, three numbers, or a tensor in the body. It
+        is no rate: for one rate gamma (1/time) about all axes give gamma * moments
     seed : whole number that chooses the random numbers of the whole run
     stream : number of the body; in an ensemble body i has the stream that is given plus i
     first_step : number of steps that were made before, to continue a run with the noise that follows
