@@ -405,7 +405,7 @@ def to_tolerance(
         pulsed = pulsed and float(longest.min()) < max_step
     if pulsed and device != "cpu":
         raise InputError(
-            "the torque has pulses in time that are too short for steps on a GPU; remove the argument device: bodies "
+            "the torque has pulses in time that are too short for steps on a GPU; leave out `device`: bodies "
             "are then run one by one, with short steps around the pulses only"
         )
     if pulsed:
