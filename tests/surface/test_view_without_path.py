@@ -67,13 +67,17 @@ def test_the_page_plays_in_the_frame_of_a_notebook(sol: ph.Trajectory, browser: 
     shown: Any = page._repr_html_()  # type: ignore[attr-defined]
     page.unlink()
     (tmp_path / "notebook.html").write_text(f"<!DOCTYPE html><body><p>In [1]</p>{shown}", "utf-8")
-    context = browser.new_context(viewport={"width": 900, "height": 800}, offline=True)
+    context = browser.new_context(viewport={"width": 900, "height": 900}, offline=True)
     context.set_default_timeout(1000 * PATIENCE)
     window = context.new_page()
     window.goto((tmp_path / "notebook.html").as_uri())
     (frame,) = window.frames[1:]
     until(frame, "Boolean(window.polhode) && polhode.state().time > 0.05")
     assert frame.inner_text("h1") == "T-handle"
+    assert "ω angular velocity" in frame.inner_text(".key")
+    chart = frame.locator("#chart").bounding_box()
+    whole = window.locator("iframe").bounding_box()
+    assert chart["y"] + chart["height"] <= whole["y"] + whole["height"], "the chart is seen too"
     assert window.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     context.close()
 

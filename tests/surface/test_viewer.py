@@ -331,7 +331,7 @@ def test_labels_do_not_overlap(browser: Any, tmp_path: Path) -> None:
         page.goto(path.as_uri())
         until(page, "Boolean(window.polhode)")
         paused(page)
-        for time in np.linspace(0.0, 20.0, 41):
+        for time in np.linspace(0.0, 20.0, 17):
             page.evaluate(f"polhode.seek({time})")
             assert page.evaluate(OVERLAPS) == 0, (width, time)
         context.close()

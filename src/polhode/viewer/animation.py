@@ -224,7 +224,7 @@ class _Cell:
         zero = np.zeros(3)
         canvas.line(self.trace[: k + 1], TRAIL if self.pull is None else AXIS, 2.0)
         canvas.arrow(zero, self.L[k], INK, "L")
-        canvas.arrow(zero, self.omega[k], OMEGA, "ω")
+        canvas.arrow(zero, self.omega[k], OMEGA, "ω", beside=True)  # it is often near to L
         return canvas.picture([*self.words, f"t = {self.times[k]:.4g}"])
 
     def _add_surroundings(self, canvas: Canvas, up: np.ndarray) -> None:

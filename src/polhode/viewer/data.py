@@ -112,7 +112,7 @@ def labels(sols: Sequence[Trajectory]) -> list[tuple[str, str]]:
     """What moves and, in small print, how it was computed; of several runs of one problem only how."""
     if len(sols) > 1 and len({sol.info.title for sol in sols}) == 1:
         return [(label(sol), "") for sol in sols]
-    return [(sol.info.title, sol.info.made) for sol in sols]
+    return [(sol.info.title, sol.info.made and f"computed by {sol.info.made}") for sol in sols]
 
 
 def speed_of(sols: Sequence[Trajectory], kept: Sequence[np.ndarray], pulls: Sequence[UniformPull | None]) -> float:

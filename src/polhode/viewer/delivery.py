@@ -17,8 +17,8 @@ from ..errors import InputError
 from ..physics.validate import file_path, flag
 from ..results.store.atomic import place_for, write_whole
 
-HEIGHT = "44rem"
-"""Height of a page in a notebook."""
+HEIGHT = "50rem"
+"""Height of a page in a notebook, in which picture and chart are seen at once."""
 
 _Path: Any = type(Path())  # the class of paths of this system, which can be inherited from
 
@@ -30,7 +30,8 @@ class NotebookPage(_Path):
         """The page in a frame; it is a part of the notebook, and needs neither the file nor a network."""
         if not self.is_file():  # a folder above it is shown as any path
             return None
-        text = html.escape(self.read_text("utf-8"))
+        page = self.read_text("utf-8").replace("<html", '<html class="frame"', 1)
+        text = html.escape(page).encode("ascii", "xmlcharrefreplace").decode()  # whatever encoding the notebook has
         return f'<iframe srcdoc="{text}" style="width: 100%; height: {HEIGHT}; border: 0" allowfullscreen></iframe>'
 
 

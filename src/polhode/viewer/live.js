@@ -52,7 +52,7 @@ function liveRun() {
   }
   const run = {
     t: made.t.slice(0, last + 1), quaternion: made.quaternion.slice(0, 4 * last + 4), momentum: made.momentum.slice(0, 3 * last + 3),
-    label: given.live.name, how: label, conserves: true, moments, principal: new THREE.Quaternion(), free: !top, shape: null, reach: 1, ...liveShape(moments),
+    label: given.live.name, how: `computed by ${label}`, conserves: true, moments, principal: new THREE.Quaternion(), free: !top, shape: null, reach: 1, ...liveShape(moments),
     pull: top ? { down: [0, 0, -1], arm: [0, 0, 1], name: "g", weight: true } : null,
   };
   return { ...run, ...liveChanges(run, params) };

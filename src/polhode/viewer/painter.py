@@ -92,8 +92,10 @@ class Canvas:
             ends = [*at[k].tolist(), *at[k + 1].tolist()]
             self.items.append(((depth[k] + depth[k + 1]) / 2, ("line", ends, colour, width)))
 
-    def arrow(self, start: np.ndarray, end: np.ndarray, colour: tuple[int, int, int], name: str) -> None:
-        """An arrow with a letter at its tip."""
+    def arrow(
+        self, start: np.ndarray, end: np.ndarray, colour: tuple[int, int, int], name: str, *, beside: bool = False
+    ) -> None:
+        """An arrow with a letter beyond its tip, or beside it."""
         if np.linalg.norm(end - start) < 1e-9:
             return
         self.line(start + np.linspace(0, 1, 9)[:, None] * (end - start), colour, 3.0)
@@ -103,7 +105,8 @@ class Canvas:
         size = 0.02 * min(self.camera.size)
         head = [tip + size * along, tip - size * along + 0.6 * size * across, tip - size * along - 0.6 * size * across]
         self.items.append((depth[0], ("face", np.concatenate(head).tolist(), colour)))
-        self.items.append((math.inf, ("text", (tip + 2.6 * size * along).tolist(), colour, name)))
+        place = tip + (2.0 * size * across if beside else 2.6 * size * along)
+        self.items.append((math.inf, ("text", place.tolist(), colour, name)))
 
     def disc(self, centre: np.ndarray, radius: float, colour: tuple[int, int, int]) -> None:
         """A horizontal disc behind everything else."""

@@ -90,7 +90,7 @@ function panelFor(run, number) {
   name.textContent = run.label;
   name.style.borderColor = colour;
   const how = words("span", "how"), key = words("span", "key"), said = words("span", "said"), text = words("div", "text");
-  how.textContent = run.how && `computed by ${run.how}`;
+  how.textContent = run.how;
   const velocity = words("span", "entry"), amount = words("span", "entry");
   [velocity.textContent, velocity.style.color, amount.textContent] = ["ω angular velocity", OMEGA, "L angular momentum"];
   key.append(velocity, amount);
