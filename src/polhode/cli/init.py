@@ -145,7 +145,7 @@ degrees = true
 omega = [0.0, 0.001, 0.0]           # rad/s, body frame
 
 [run]
-method = "fem"
+method = "METHOD"                   # `polhode methods` lists them
 dt = 1.0
 orbits = 2                          # length of the run, to the next step; or t_end = 11353.0
 every = 10                          # record every 10th state
