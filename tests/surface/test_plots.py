@@ -25,6 +25,9 @@ from polhode.run.poinsot import herpolhode_ring
 METHOD = ph.methods["imidm"]  # many tests share its programs
 
 
+ROWS = [Row("one", 2.0, dt, 100, dt**2, dt**2, 1e-9, 1e-15, 1e-14, 1e-3, 50.0) for dt in (0.1, 0.05)]
+
+
 @pytest.fixture(scope="module")
 def sol():
     return ph.solve(ph.problems.free_body(), METHOD, dt=0.5)
@@ -252,11 +255,11 @@ def test_comparison_plot(rows, sol):
     assert [line.get_gid() for line in axes[1].lines] == [METHOD.name]
 
 
-def test_of_many_methods_the_best_of_each_order_are_named(rows):
+def test_of_many_methods_the_best_of_each_order_are_named(rows, sol):
     many = [dataclasses.replace(row, method=f"m{k}", attitude_error=(1 + k) * row.attitude_error, order=2.0 + k % 3)
             for k in range(9) for row in rows[:3]]  # fmt: skip
-    fig, axes = plots.comparison_plot(many, [])
-    assert [text.get_text() for text in fig.legends[0].get_texts()] == ["m0", "m1", "m2", "6 other methods"]
+    fig, axes = plots.comparison_plot(many, [sol])
+    assert [text.get_text() for text in fig.legends[0].get_texts()] == ["m0", "m1", "m2", "7 other methods"]
     assert "order (2, 3, 4)" in fig.legends[0].get_title().get_text()
     colours = {line.get_gid(): line.get_color() for line in axes[0].lines}
     assert len({colours[f"m{k}"] for k in range(3)}) == 3
@@ -406,6 +409,7 @@ def test_names_on_logarithmic_axes_do_not_meet(rows) -> None:
         (lambda sol: sol.plot.attitude(3), "axes must be some of"),
         (lambda sol: ph.plots.drift_plot([]), "one or several"),
         (lambda sol: ph.plots.drift_plot([3]), "one or several"),
+        (lambda sol: ph.plots.comparison_plot(ROWS, [3]), "one or several"),
         (lambda sol: ph.plots.convergence_plot([]), "rows must be those of"),
         (lambda sol: ph.plots.work_precision_plot("rows"), "rows must be those of.*got str"),
         (lambda sol: ph.plots.polhode_family([1.0, 2.0, 3.0]), r"body must be a ph\.Body; got list"),

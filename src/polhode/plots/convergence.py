@@ -16,7 +16,7 @@ from ..methods import methods
 from ..physics.validate import real_array, several
 from ..results.trajectory import Trajectory
 from .style import GREY, SMALLEST, Picture, axes_of, legend_right, log_axes, look, looks, styled
-from .trajectories import drift_lines
+from .trajectories import drift_lines, trajectories_of
 
 Lines = dict[str, list[Row]]
 Looks = Mapping[str, Mapping[str, Any]]
@@ -152,7 +152,7 @@ def comparison_plot(rows: Iterable[Row], sols: Iterable[Trajectory], title: str 
     """
     import matplotlib.pyplot as plt
 
-    paths, lines = several(sols, "sols must be trajectories", "sols"), _lines(rows)
+    paths, lines = trajectories_of(sols), _lines(rows)
     names = list(dict.fromkeys([*lines, *(s.method for s in paths)]))
     strong, why = (names, "") if len(names) <= FEW else best_of_each_order(lines)
     drawn = looks(names, strong)

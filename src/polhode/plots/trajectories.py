@@ -225,14 +225,20 @@ def momentum_directions(sol: Trajectory) -> np.ndarray:
 @styled
 def drift_plot(sols: Trajectory | Iterable[Trajectory], ax: Any = None) -> Picture:
     """Largest relative change of the energy so far, for several trajectories; a cross is the end of a failed run."""
-    expected = "drift_plot draws trajectories, one or several: drift_plot([sol, other])"
-    paths = [sols] if isinstance(sols, Trajectory) else several(sols, expected, "sols")
-    if not paths or not all(isinstance(s, Trajectory) for s in paths):
-        raise InputError(expected, "sols")
+    paths = trajectories_of(sols)
     fig, ax = axes_of(ax, (7.0, 3.8))
     worst = drift_lines(ax, paths, [look(i) for i in range(len(paths))])
     legend_right(ax, [-line[-1] if line.size else math.nan for line in worst])
     return fig, ax
+
+
+def trajectories_of(sols: Trajectory | Iterable[Trajectory]) -> list[Trajectory]:
+    """Trajectories to be drawn together, as a list."""
+    expected = "sols must be trajectories, one or several: drift_plot([sol, other])"
+    paths = [sols] if isinstance(sols, Trajectory) else several(sols, expected, "sols")
+    if not paths or not all(isinstance(s, Trajectory) for s in paths):
+        raise InputError(expected, "sols")
+    return paths
 
 
 def drift_lines(ax: Any, paths: Sequence[Trajectory], looks: Sequence[Mapping[str, Any]]) -> list[np.ndarray]:
