@@ -1,4 +1,4 @@
-"""Build wheel and sdist, install each into an empty environment, and run README's code and commands there.
+"""Build wheel and sdist, install each with the extra app into an empty environment, and run README's code there.
 
 ``python -m tools.try_wheel`` (`make wheel`) leaves the two files in dist/ and works in build/wheel/. Nothing of the
 source tree is on the path of these runs: Python is started isolated, in a folder of its own. Both share one cache of
@@ -90,7 +90,7 @@ def try_file(file: Path) -> None:
     commands = empty_environment(place / "env")
     variables = surroundings(commands, WORK / "cache")
     print(f"installing    {file.name}", flush=True)
-    install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(file)]
+    install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"{file}[app]"]
     subprocess.run([commands / "python", *install], cwd=WORK, env=variables, check=True)
     subprocess.run([commands / "python", "-I", "-c", INSTALLED], cwd=place, env=variables, check=True)
     run_readme(commands, place / "reader", variables)

@@ -54,7 +54,7 @@ def prepared(folder):
     ph.solve(ph.problems.fast_top(), "fem", dt=0.01, steps=20).save(folder / "killed.nc.partial.zarr")
 
 
-PLAIN = ("README", "bodies", "buss", "environments", "fields", "modified_energy", "problem_files", "schemes", "states")
+PLAIN = ("bodies", "buss", "environments", "fields", "modified_energy", "problem_files", "schemes", "states")
 """Pages with many programs of few steps: the fast suite runs these as plain Python, the slow one compiles them."""
 
 BOTH, PYTHON = "python|console", "python"
@@ -64,7 +64,7 @@ RUNS = [
 RUNS += [
     pytest.param(page, BOTH, False, id=f"{page.name}, all compiled", marks=pytest.mark.slow)
     for page in PAGES
-    if page.stem in PLAIN
+    if page.stem in ("README", *PLAIN)
 ]
 
 
@@ -84,7 +84,7 @@ def test_the_map_of_the_source_names_what_is_there():
 
 @pytest.mark.parametrize(("page", "kinds", "plain"), RUNS)
 def test_code_in_documents_runs(page, kinds, plain, tmp_path, monkeypatch, request):
-    """Python and commands, in the order of the page, in one folder; README's many commands compile for a minute."""
+    """Python and commands, in the order of the page, in one folder; the fast suite leaves README's commands to the slow one."""
     if plain:
         request.getfixturevalue("interpreted")
     monkeypatch.chdir(tmp_path)
@@ -108,7 +108,30 @@ def test_the_first_figure_is_drawn_by_the_block_beside_it():
     """`python -m tools.readme_picture` draws it anew; the block is short."""
     block = readme_picture.block()
     assert readme_picture.drawn_from() == block
-    assert len([line for line in block.splitlines() if line]) <= 6
+    assert len(block.splitlines()) <= 6
+
+
+def test_the_readme_begins_with_what_the_library_is_for():
+    """One sentence before the moving picture, then a few lines of Python and the figure that they make."""
+    text = (ROOT / "README.md").read_text("utf-8")
+    pictures = list(re.finditer(r"!\[[^\]]*\]\(([^)]+)\)", text))
+    assert len(text[: pictures[0].start()].split()) <= 60
+    assert pictures[0][1].endswith(".gif")
+    first = re.search(r"^```(\w+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    assert first[1] == "python"
+    assert pictures[0].end() < first.start() < pictures[1].start()
+    assert pictures[1][1] == readme_picture.PICTURE.relative_to(ROOT).as_posix()
+
+
+def test_every_page_says_the_same_about_installing():
+    """Until the package is on an index, pages install it from the source tree; the page on releases says what changes."""
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        if page.stem in ("README", "install", "index", "tutorial"):
+            assert re.search(r"not\s+on the package index yet", text), page.name
+            assert 'pip install ".[all]"' in text, page.name
+        for line in re.findall(r"pip install[^\n`]*", text):
+            assert not re.search(r"pip install (--\S+ )*['\"]?polhode['\"]?(\s|$)", line), f"{page.name}: {line}"
 
 
 def test_one_case_of_the_page_about_200(interpreted):
