@@ -5,8 +5,10 @@ The picture keeps the block that drew it in its metadata, so that a test sees wh
 
 from __future__ import annotations
 
+import contextlib
 import html
 import re
+import tempfile
 
 import matplotlib as mpl
 from tools.documents import ROOT, blocks
@@ -35,7 +37,8 @@ def draw() -> None:
     """Run the block, and write its figure."""
     code = block()
     space: dict[str, object] = {}
-    exec(compile(code, "block", "exec"), space)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # the block writes its own copy
+        exec(compile(code, "block", "exec"), space)
     with mpl.rc_context(STYLE):
         space["fig"].savefig(PICTURE, metadata={"Date": None, "Description": code})  # type: ignore[attr-defined]
 

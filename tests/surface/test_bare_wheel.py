@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import textwrap
 import venv
 import zipfile
@@ -14,6 +15,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from tools import try_wheel
 from tools.documents import blocks
 
 ROOT = Path(__file__).parents[2]
@@ -34,21 +36,39 @@ def required(name, found):
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
+def built(tmp_path_factory):
+    """The sdist, and the wheel that is built from it."""
     folder = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT]
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT]
     subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE)
-    (path,) = folder.iterdir()
-    return path
+    (sdist,), (wheel,) = folder.glob("*.tar.gz"), folder.glob("*.whl")
+    return sdist, wheel
+
+
+def test_both_files_hold_what_they_should(built):
+    """The wheel has the package alone; with the sdist the whole suite can be run, and no file of either is ignored."""
+    sdist, wheel = built
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    kept = set(listed.stdout.split("\n")) - {""}
+    with zipfile.ZipFile(wheel) as packed:
+        inside = {name for name in packed.namelist() if ".dist-info/" not in name}
+        assert packed.testzip() is None
+    assert inside == {name.removeprefix("src/") for name in kept if name.startswith("src/")}
+    assert not any("papers" in name or "tests" in name for name in inside)
+    with tarfile.open(sdist) as packed:
+        names = {name.partition("/")[2] for name in packed.getnames()}
+    assert {"pyproject.toml", "PKG-INFO", "requirements.lock", "Makefile", "tests/conftest.py"} <= names
+    assert names - kept == {"PKG-INFO"}
+    try_wheel.check_metadata(wheel)
 
 
 @pytest.fixture(scope="module")
-def python(wheel, tmp_path_factory):
+def python(built, tmp_path_factory):
     """An interpreter that has the wheel, links to the packages it requires, and nothing else."""
     folder = tmp_path_factory.mktemp("bare")
     venv.create(folder, symlinks=True)
     place = Path(sysconfig.get_path("purelib", "venv", {"base": str(folder), "platbase": str(folder)}))
-    with zipfile.ZipFile(wheel) as packed:
+    with zipfile.ZipFile(built[1]) as packed:
         packed.extractall(place)
     (described,) = place.glob("polhode-*.dist-info")
     lines = metadata.PathDistribution(described).requires

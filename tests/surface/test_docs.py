@@ -84,7 +84,7 @@ def test_the_map_of_the_source_names_what_is_there():
 
 @pytest.mark.parametrize(("page", "kinds", "plain"), RUNS)
 def test_code_in_documents_runs(page, kinds, plain, tmp_path, monkeypatch, request):
-    """Python and commands, in the order of the page, in one folder; the fast suite leaves README's commands to the slow one."""
+    """Python and commands, in the order of the page, in one folder; README's commands take long, so they are slow."""
     if plain:
         request.getfixturevalue("interpreted")
     monkeypatch.chdir(tmp_path)
@@ -124,7 +124,7 @@ def test_the_readme_begins_with_what_the_library_is_for():
 
 
 def test_every_page_says_the_same_about_installing():
-    """Until the package is on an index, pages install it from the source tree; the page on releases says what changes."""
+    """Until the package is on an index, pages install it from the source tree (docs/release.md)."""
     for page in PAGES:
         text = page.read_text("utf-8")
         if page.stem in ("README", "install", "index", "tutorial"):
