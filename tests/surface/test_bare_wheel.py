@@ -46,7 +46,7 @@ def built(tmp_path_factory):
 
 
 def test_both_files_hold_what_they_should(built):
-    """The wheel has the package alone; with the sdist the whole suite can be run, and neither has a file that was made here."""
+    """The wheel has the package alone; the sdist runs the whole suite, and neither has what was made here."""
     sdist, wheel = built
     source = ROOT / "src"
     kept = {path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file()}
