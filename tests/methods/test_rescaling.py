@@ -194,14 +194,14 @@ def wind(t, R, omega, a):
 
 
 @pytest.mark.parametrize(("method", "given", "named"), [
-    ("baoab(rot123)", ph.Problem(ph.Body([1.0, 1.0, 0.0]), BATH, momentum=[1, 0, 0]), "do not: baoab\\(jacobi\\), baoab"),
+    ("baoab(rot123)", ph.Problem(ph.Body([1.0, 1.0, 0.0]), BATH, momentum=[1, 0, 0]), "do not: baoab\\(jacobi\\), "),
     ("bussi(rot123)", ph.Problem(ph.Body([1.0, 1.0, 0.0]), BATH, momentum=[1, 0, 0]), "do not: bussi\\("),
     (
         dataclasses.replace(ph.methods["baoab(rot123)"], name="mine"),
         ph.Problem(ph.Body([1.0, 1.0, 0.0]), BATH, momentum=[1, 0, 0]),
         "mine divides .* do not: bussi\\(",
     ),
-    ("obabo(mv_explicit)", ph.Problem(ph.Body([1.0, 1.0, 2.0]), BATH, momentum=[1, 0, 0]), "do not: obabo\\(jacobi\\), "),
+    ("obabo(mv_explicit)", ph.Problem(ph.Body([1.0, 1.0, 2.0]), BATH, momentum=[1, 0, 0]), "do not: obabo\\(jacobi\\)"),
     ("baoab(jacobi)", problem(BATH + wind(0.1)), "take it: bussi\\("),
 ])  # fmt: skip
 def test_methods_with_noise_are_named_instead_of_one_that_does_not_fit(method, given, named):
