@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import typer
 from rich.console import Console
+from tools.documents import blocks, command_lines
 
 import polhode as ph
 from commands import good, polhode, refused
@@ -307,7 +308,8 @@ def test_the_command_line_starts_without_heavy_modules():
 
 
 def test_readme_commands_exist():
-    commands = set(re.findall(r"^polhode (\w+)", README.read_text(), re.MULTILINE))
+    lines = [line for _, block in blocks(README, "console") for line in command_lines(block)]
+    commands = {line.split()[1] for line in lines}
     assert commands
     assert commands <= set(typer.main.get_command(cli.app).commands)
 
