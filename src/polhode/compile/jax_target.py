@@ -111,16 +111,19 @@ def doubles(name: str, value: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
     """The entries of an array of doubles, in order; an error for other input or if JAX is not set to doubles."""
     if not jax.config.jax_enable_x64:
         raise InputError(
-            "JAX uses single precision by default, and the kernels need doubles: call "
-            'jax.config.update("jax_enable_x64", True) at the start of the program, or call inside '
-            "`with jax.enable_x64(True):`"
+            "JAX uses single precision by default, and the kernels need doubles: call this function inside "
+            "`with jax.enable_x64(True):`, which leaves the rest of the program in single precision "
+            '(docs/jax_step.md), or call jax.config.update("jax_enable_x64", True) at the start of the program'
         )
     try:
         given = jnp.asarray(value)
     except (TypeError, ValueError) as fault:
         raise InputError(f"{name} must be numbers of shape {shape}; got {value!r}") from fault
     if given.dtype in (jnp.float32, jnp.float16, jnp.bfloat16) or jnp.iscomplexobj(given):
-        raise InputError(f"{name} must be doubles; got {given.dtype}. Give it as float64")
+        raise InputError(
+            f"{name} must be doubles; got {given.dtype}. Convert it by .astype(jnp.float64), inside "
+            "`with jax.enable_x64(True):`"
+        )
     if given.shape != shape:
         raise InputError(f"{name} must have the shape {shape}; got {given.shape}. For many bodies use jax.vmap")
     return tuple(given.astype(jnp.float64).ravel())
