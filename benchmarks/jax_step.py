@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,12 +18,15 @@ import numpy as np
 
 import polhode as ph
 
+Step = Callable[[Any, Any, Any], tuple[Any, Any]]
+"""A step: attitude, angular velocity and torque -> attitude and angular velocity after it."""
+
 METHODS = ("fem", "buss2", "lietaylor(2)", "strang(dmv4)")
 BODIES, STEPS, DT, REPEATS = 1000, 200, 0.01, 5
 INERTIA = np.array([0.0021, 0.0023, 0.0040], dtype=np.float32)
 
 
-def by_hand(q, omega, torque):
+def by_hand(q: Any, omega: Any, torque: Any) -> tuple[Any, Any]:
     """Semi-implicit Euler: the new angular velocity turns the body."""
     omega = omega + DT * (torque - jnp.cross(omega, INERTIA * omega)) / INERTIA
     w, v, half = q[0], q[1:], DT / 2 * omega
@@ -30,17 +35,17 @@ def by_hand(q, omega, torque):
 
 
 @ph.torque
-def held(u):
+def held(u: Any) -> tuple[Any, Any, Any]:
     """A torque that is held over a step, in the body frame."""
     return (u[0], u[1], u[2])
 
 
-def step_of(method):
+def step_of(method: str) -> Step:
     """The step of a method, from single precision to single precision."""
     problem = ph.Problem(ph.Body(INERTIA.astype(float)), held(u=[0.0, 0.0, 0.0]), momentum=[0.0, 0.0, 0.0])
     f = ph.jax.flow(problem, method, dt=DT, steps=1)
 
-    def step(q, omega, torque):
+    def step(q: Any, omega: Any, torque: Any) -> tuple[Any, Any]:
         with jax.enable_x64(True):
             q, momentum, torque = (x.astype(jnp.float64) for x in (q, INERTIA * omega, torque))
             q, momentum = f(attitude=q, momentum=momentum, params={"u": torque})
@@ -49,17 +54,17 @@ def step_of(method):
     return step
 
 
-def final(step, omega):
+def final(step: Step, omega: Any) -> tuple[Any, Any]:
     """Attitudes and angular velocities after all steps."""
     begin = jnp.zeros((BODIES, 4)).at[:, 0].set(1.0), omega
 
-    def advance(state, _):
+    def advance(state: Any, _: None) -> tuple[Any, None]:
         return jax.vmap(step)(*state, jnp.zeros((BODIES, 3))), None
 
     return jax.lax.scan(advance, begin, None, length=STEPS)[0]
 
 
-def nanoseconds(function, *given):
+def nanoseconds(function: Callable[..., Any], *given: Any) -> float:
     """The fastest of a few calls, for a body and step."""
     found = []
     for _ in range(REPEATS + 1):
@@ -69,7 +74,7 @@ def nanoseconds(function, *given):
     return 1e9 * min(found[1:]) / (BODIES * STEPS)
 
 
-def main(methods):
+def main(methods: Sequence[str]) -> None:
     """Print a line for each method."""
     omega = np.random.default_rng(1).normal(size=(BODIES, 3))
     omega = (7 * omega / np.linalg.norm(omega, axis=1)[:, None]).astype(np.float32)
