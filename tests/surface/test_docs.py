@@ -22,7 +22,6 @@ from typer.testing import CliRunner
 
 import polhode as ph
 from polhode import cli, vector
-from polhode.analysis import comparison
 from polhode.methods import citations
 from polhode.symbolic.latex import plain
 
@@ -153,17 +152,6 @@ def test_the_film_of_the_t_handle_repeats_without_a_jump():
     with PIL.Image.open(film) as shown:
         assert (shown.size, shown.info["loop"], shown.info["duration"]) == ((600, 400), 0, viewer_pictures.DELAY)
         assert shown.n_frames == round(1000 * viewer_pictures.PERIOD / viewer_pictures.DELAY)
-
-
-def test_the_picture_of_the_readme_is_drawn_by_make_run():
-    """It shows the methods that `polhode compare fast_top` takes now."""
-    problem = ph.problems.fast_top()
-    text = (ROOT / "docs" / "fast_top.svg").read_text("utf-8")
-    texts = re.findall(r"<!-- (.*?) -->", text)
-    shown = set(re.findall(r'<g id="([^"]+)"', text)) & set(ph.methods)
-    assert shown == {method.name for method in comparison.default_methods(problem)}
-    assert f"Fast top, dt = {comparison.middle(comparison.default_steps(problem)):g}" in texts
-    assert "overview.svg" in cli.FILES
 
 
 def test_the_page_of_commands_has_every_option():
