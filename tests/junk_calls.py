@@ -372,9 +372,13 @@ def of_results(free: ph.Problem, sol: Any, many: Any) -> Calls:
     kernels = sol.export(**ck).resolve()
     aem = sol.export("x.aem", epoch=EPOCH, overwrite=True).resolve()
     nothing: Calls = {f"Trajectory.{word}": (getattr(sol, word), {}) for word in (
-        "changes", "drift", "last", "mrp", "parts", "to_dataframe", "to_xarray")}  # fmt: skip
+        "changes", "drift", "last", "mrp", "parts")}  # fmt: skip
     nothing |= {f"Ensemble.{word}": (getattr(many, word), {}) for word in (
-        "changes", "drift", "to_dataframe", "to_xarray", "worst_drift")}  # fmt: skip
+        "changes", "drift", "worst_drift")}  # fmt: skip
+    nothing |= {
+        f"{type(result).__name__}.{word}": (getattr(result, word), {"euler": "ZYX"})
+        for result in (sol, many) for word in ("to_dataframe", "to_xarray")
+    }  # fmt: skip
     return nothing | {
         "Ensemble.at": (many.at, {"t": [0.1, 0.2]}),
         "Ensemble.export": (many.export, export),

@@ -169,7 +169,7 @@ def test_backwards(unfolded):
 def test_ensembles(unfolded):
     problem = ph.Problem(ph.VaryingBody(unfolding), omega=OMEGA)
     starts = np.array([OMEGA, (1.0, 0.0, 0.2), (0.1, -0.4, 1.0)])
-    for how in ({"tol": 1e-10, "times": [2.0, 5.0, T_END]}, {"method": "verner87", "dt": 0.05, "every": 20}):
+    for how in ({"tol": 1e-10, "times": [0.0, 2.0, 5.0, T_END]}, {"method": "verner87", "dt": 0.05, "every": 20}):
         many = ph.ensemble(problem, omega=starts, t_end=T_END, **how)
         assert np.abs(many.omega[0] - starts).max() < 1e-14
         assert np.abs(many.omega[-1, 0] - unfolded.omega[-1]).max() < 1e-9

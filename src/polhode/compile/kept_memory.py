@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from .stack import CACHE_LINE
+CACHE_LINE = 64
+"""Bytes, as many as in the largest vector register."""
 
 
 class Block:

@@ -1,8 +1,8 @@
 """The stack of programs begins with a cache line: vectors that do not fit into registers lie there.
 
-The convention of x86 is a stack that begins with a multiple of 16 bytes. LLVM keeps a register from which it could be
-aligned further only if a variable needs it, and notices too late that vectors have to be stored. Each of them then lies
-in two cache lines, unless the caller's stack happens to fit; steps of a Runge-Kutta pair in lanes took 20 % longer.
+The convention of x86 is a stack that begins with a multiple of 16 bytes. LLVM decides on the alignment of the stack
+before it knows that vectors will be spilled. Each of them then lies in two cache lines, unless the caller's stack
+happens to fit; steps of a Runge-Kutta pair in lanes took 20 % longer.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from typing import Any
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUContext
 
-CACHE_LINE = 64
-"""Bytes, as many as in the largest vector register."""
+from .kept_memory import CACHE_LINE
 
 IS_X86 = platform.machine() in ("x86_64", "AMD64")
 

@@ -155,10 +155,11 @@ def longest_step(field: Field, t0: float, end: float) -> float:
     It is that of the shortest time cell, or of any cell if pulses are hidden, and depends on the field alone.
     """
     anybody = Problem(Body([1.0, 1.0, 1.0]), momentum=[1 / (end - t0)] * 3, t0=t0)
+    anybody.field = field  # not `in_field`, which would compare the body with that of a field for one body
     if field.states:
-        legs, hidden = legs_of_states(anybody.in_field(field), np.array([t0, end]), 0.0, math.inf)
+        legs, hidden = legs_of_states(anybody, np.array([t0, end]), 0.0, math.inf)
     elif "t" in field.reads:
-        legs, hidden = (found := scheduled(anybody.in_field(field), end, 0.0)).legs, found.hidden
+        legs, hidden = (found := scheduled(anybody, end, 0.0)).legs, found.hidden
     else:
         return math.inf
     return SHORTEST * (end - t0) if hidden else min(leg.longest for leg in legs)

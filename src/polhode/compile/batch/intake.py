@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...numbers.primitives import all_lanes, finite
+from ..kept_memory import CACHE_LINE
 from ..simd.vector_types import LANES, load, spread, store, stream
-from ..stack import CACHE_LINE
 from ..threads import share_evenly
 from .layout import LEAST, checking, compiled_if_worthwhile, inner, padded
 
