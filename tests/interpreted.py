@@ -28,6 +28,7 @@ FILES: dict[str, frozenset[str]] = {
     "tests/physics/test_start.py": frozenset(),
     "tests/physics/test_torque_by_hand.py": frozenset(),
     "tests/physics/test_varying_body.py": frozenset({"test_problems_are_pickled"}),
+    "tests/results/test_data_files.py": frozenset({"test_a_run_that_failed_fails_again"}),
     "tests/run/ensemble/test_jumps.py": frozenset(),
     "tests/run/test_actuators.py": frozenset(),
     "tests/run/test_control.py": frozenset({
