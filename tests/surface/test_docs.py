@@ -128,7 +128,7 @@ def test_every_page_says_the_same_about_installing():
         text = page.read_text("utf-8")
         if page.stem in ("README", "install", "index", "tutorial"):
             assert re.search(r"not\s+on the package index yet", text), page.name
-            assert 'pip install ".[all]"' in text, page.name
+            assert 'pip install ".[app]"' in text, page.name
         for line in re.findall(r"pip install[^\n`]*", text):
             assert not re.search(r"pip install (--\S+ )*['\"]?polhode['\"]?(\s|$)", line), f"{page.name}: {line}"
 
