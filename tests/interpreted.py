@@ -40,7 +40,8 @@ FILES: dict[str, frozenset[str]] = {
     "tests/run/test_failed_steps.py": frozenset({
         "test_undefined_torque_on_the_way_to_a_tolerance", "test_undefined_torque_of_bodies_under_control",
         "test_bodies_at_rest_in_a_drag_with_a_root", "test_series_of_a_root_of_zero",
-        "test_series_of_a_root_of_zero_in_other_ways",
+        "test_series_of_a_root_of_zero_in_other_ways", "test_a_state_between_two_steps_that_does_not_exist",
+        "test_an_event_search_names_the_state_that_does_not_exist",
     }),
     "tests/run/test_kept.py": frozenset({"test_files_of_runs_to_a_tolerance_can_be_drawn"}),
     "tests/run/test_located.py": frozenset(),

@@ -102,7 +102,7 @@ def test_what_is_written_by_increments():
 
 @pytest.mark.parametrize("name", ["imidm", "jacobi", "yoshida4(imidm)", "strang(jacobi)"])
 def test_other_methods_are_refused(name):
-    with pytest.raises(ph.InputError, match=r"increments of the state, and .*use .*dmv10, .*rot_auto, or schemes"):
+    with pytest.raises(ph.InputError, match=r"increments of the state, and .*use dmv14, .*rot123, .*or schemes"):
         ph.compensated(name)
 
 
