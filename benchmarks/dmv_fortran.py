@@ -28,7 +28,7 @@ from polhode import problems
 from polhode.analysis.bench import machine
 from polhode.kernels.loops import COLUMNS
 from polhode.methods import methods
-from polhode.run.integrator import engine
+from polhode.run.system import engine
 
 ORDERS = (2, 4, 6, 8, 10)
 FORTRAN = {

@@ -27,7 +27,7 @@ import numpy as np
 import polhode as ph
 from polhode.analysis.bench import machine
 from polhode.kernels.loops import COLUMNS
-from polhode.run.integrator import engine
+from polhode.run.system import engine
 from polhode.translate.interface import Interface, interface
 from polhode.translate.self_test import STEPS, trial
 

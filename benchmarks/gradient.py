@@ -16,7 +16,7 @@ from collections.abc import Callable
 import polhode as ph
 from polhode.run.directions import UNITS, Direction, seeds
 from polhode.run.gradient import WIDTHS, Run
-from polhode.run.integrator import engine
+from polhode.run.system import engine
 
 METHODS = (
     "fem",

@@ -31,7 +31,7 @@ import polhode as ph
 from polhode.analysis.bench import machine
 from polhode.compile.simd.vector_types import FEATURES
 from polhode.run.cost import cost
-from polhode.run.integrator import engine
+from polhode.run.system import engine
 
 TARGETS = {"avx512f": 5.0, "avx2": 3.0}
 """Target speed-up over the scalar loop; other vector widths have no target."""

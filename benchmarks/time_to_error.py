@@ -21,7 +21,7 @@ import numpy as np
 import polhode as ph
 from polhode.analysis import bench
 from polhode.analysis.convergence import Row, conserved_directions, is_cold, measured, reference_solution, warm_up
-from polhode.run.integrator import engine
+from polhode.run.system import engine
 
 PROBLEMS = ("free_body", "heavy_top")
 TARGET = 1e-6

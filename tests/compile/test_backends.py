@@ -14,7 +14,8 @@ import polhode as ph
 from polhode.compile.simd.vector_types import LANES
 from polhode.kernels.loops import stepping
 from polhode.numbers import floats
-from polhode.run.integrator import engine, start, torque_kernel
+from polhode.run.integrator import start, torque_kernel
+from polhode.run.system import engine
 from representatives import representatives, slow_unless
 
 ALL = [m.name for m in ph.methods.taking("free")]

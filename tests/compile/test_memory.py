@@ -12,7 +12,8 @@ from polhode.methods.combinators.compose import halves
 from polhode.methods.mechanics import gyration, rotation_increment, velocity
 from polhode.methods.registry import method
 from polhode.numbers.dispatch import kernel
-from polhode.run.integrator import engine, torque_kernel
+from polhode.run.integrator import torque_kernel
+from polhode.run.system import engine
 
 
 @kernel

@@ -14,7 +14,8 @@ from polhode.methods.combinators.reversible import LONGEST, PUSH, RUNAWAY, STEEP
 from polhode.methods.mechanics import basis, gyration
 from polhode.numbers import multiprecision
 from polhode.physics.queries import answering
-from polhode.run.integrator import engine, torque_kernel
+from polhode.run.integrator import torque_kernel
+from polhode.run.system import engine
 from representatives import slow_unless
 
 WALL = "reversible(strang(rot123))"

@@ -20,7 +20,7 @@ from polhode.kernels.state import collapse, compensate, renormalise, summed
 from polhode.methods.families.splitting import excess, less_one
 from polhode.numbers import floats
 from polhode.physics.fields.kernels import no_torque
-from polhode.run.integrator import engine
+from polhode.run.system import engine
 
 BY_INCREMENTS = [m.name for m in ph.methods.values() if m.increments]
 SYMMETRIC = ph.Problem(ph.Body([0.9, 0.9, 1.6]), momentum=[0.3, 0.7, 1.1])

@@ -17,7 +17,7 @@ from polhode.results.progress import Progress
 from polhode.results.store import atomic, checkpoint, file_format, integrity, trajectory_store
 from polhode.results.store.checkpoint import Checkpoint
 from polhode.run.fixed_step import RunState, integrate_in_chunks
-from polhode.run.integrator import engine
+from polhode.run.system import engine
 from stopped_runs import KINDS, TOP, assert_same, contents, run, stopped
 
 pytestmark = [pytest.mark.xdist_group("resume"), pytest.mark.usefixtures("in_a_folder")]

@@ -16,7 +16,8 @@ from polhode.numbers.dual import Dual, plain
 from polhode.numbers.multiprecision import public
 from polhode.run.directions import UNITS, Direction, seeds
 from polhode.run.gradient import Run
-from polhode.run.integrator import beginning, engine, state_space, torque_kernel
+from polhode.run.integrator import beginning, state_space, torque_kernel
+from polhode.run.system import engine
 
 STEP, STEPS = 1 / 8, 2
 STEPPED = [m.name for m in ph.methods.taking("free")]

@@ -17,7 +17,7 @@ from polhode.compile import jax_target
 from polhode.kernels import so3
 from polhode.kernels.so3 import unit
 from polhode.methods.queries import MotionSeries, TorqueRates
-from polhode.run.integrator import engine
+from polhode.run.system import engine
 
 EPS = np.finfo(float).eps
 ROUNDINGS = 512

@@ -17,7 +17,8 @@ from scipy.spatial.transform import Rotation
 
 from polhode.methods import methods
 from polhode.physics.library import prism
-from polhode.run.integrator import Engine, engine
+from polhode.run.integrator import Engine
+from polhode.run.system import engine
 
 THRESHOLD = 1.288e-3
 """The displacement that fits the printed rows best; the 1e-6 of the talk is unexplained."""

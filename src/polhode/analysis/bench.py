@@ -27,8 +27,9 @@ from ..physics.problem import Problem
 from ..results.observables import attitude_error, matrices
 from ..results.store.atomic import place_for
 from ..run.cost import cost
-from ..run.integrator import Engine, engine, state_space, torque_kernel
+from ..run.integrator import Engine, state_space, torque_kernel
 from ..run.solve import solve
+from ..run.system import engine
 
 STEP_SIZES = {"free_body": 0.01, "slow_top": 0.001, "fast_top": 0.001, "soft_wall": 0.01, "heavy_top": 0.01}
 """The problems timed, each with its step size."""

@@ -19,9 +19,10 @@ from ..physics.problem import Problem, Reference
 from ..physics.validate import positive
 from ..results.observables import attitude_error
 from ..results.trajectory import Trajectory
-from ..run.integrator import check_fit, engine
+from ..run.integrator import check_fit
 from ..run.solve import solve
 from ..run.step_count import number_of_steps, signed_step
+from ..run.system import engine
 from .invariants import conserved_directions, energy_change, momentum_change
 
 WATCHED_STATES = 256

@@ -19,7 +19,7 @@ from ..kernels.state import collapse
 from ..methods import Method
 from ..numbers.multiprecision import number
 from ..physics.problem import Problem
-from ..run.integrator import engine
+from ..run.system import engine
 from .invariants import conserved_directions
 
 DIGITS = 50

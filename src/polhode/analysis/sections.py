@@ -26,10 +26,10 @@ from ..run.dense import Steps
 from ..run.event_search import found_on
 from ..run.failures import explain
 from ..run.fixed_step import RunState, solved
-from ..run.integrator import engine
 from ..run.schedule import scheduled
 from ..run.step_control import EPS, LARGEST, SMALLEST, ranked
 from ..run.step_count import end_time, length
+from ..run.system import engine
 
 TOLERANCE = 1e-12
 """Default error of a single step: after thousands of crossings the energy error is about 1e-9."""

@@ -25,7 +25,8 @@ from ..physics.problem import Problem
 from .adaptive import Path
 from .exact import exact
 from .fixed_step import RunState
-from .integrator import engine, step_kernel, torque_kernel
+from .integrator import step_kernel, torque_kernel
+from .system import engine
 
 HALVINGS = 40
 """Largest number of halvings of a failed step in search of one that works."""

@@ -11,10 +11,11 @@ import numpy as np
 from ..methods import Method
 from .adaptive import Path, between_steps, distance, interpolated, leaving, round_off, scale_of_momentum, tell
 from .error_estimate import Estimated
-from .integrator import beginning, engine
+from .integrator import beginning
 from .located_steps import LocatedSteps, can_locate
 from .schedule import Schedule
 from .step_control import EPS, working_eps
+from .system import engine
 
 CHUNK = 8192
 """Steps between two looks for an interruption."""

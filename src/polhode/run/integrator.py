@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..kernels.cut import cut_step
-from ..kernels.loops import CLOCKED, COLUMNS, ROTATION, StateSpace, change_of_variables, stepping, with_states
+from ..kernels.loops import CLOCKED, ROTATION, StateSpace, change_of_variables, with_states
 from ..kernels.so3 import matrix, unit
 from ..kernels.state import compensate, with_memory
 from ..kernels.unroll import unrolled_kernel
@@ -27,7 +27,6 @@ from ..physics.fields.edged import EdgedField
 from ..physics.fields.states import without_states
 from ..physics.problem import Problem
 from ..physics.queries import answering
-from ..physics.validate import number_of_digits
 from .noise import able, check_noise
 
 
@@ -244,26 +243,6 @@ def with_first_states(
     return filled
 
 
-def engine(problem: Problem, method: Method, digits: int | None = None) -> Engine:
-    """Return the compiled loop, or with `digits` the same loop on mpmath numbers."""
-    check_fit(method, problem)
-    if digits is not None:
-        return _precise(problem, method, digits)
-    if problem.field is not None and problem.field.in_python:
-        return _plain(problem, method)
-    from ..compile.lazily import program
-
-    def build_loop() -> Callable[..., Any]:
-        before, after = method.processors(floats.number)
-        torque = torque_kernel(problem, floats.number, method)
-        return stepping(step_kernel(problem, method.build(floats.number)), torque, state_space(method), before, after)
-
-    loop = program(build_loop, "loop", *structure(problem, method))
-    y, system = start(problem, method, floats.number)
-    columns = COLUMNS + method.kept_memory
-    return Engine(loop.run, y, system, float, lambda n: np.empty((n, columns)), loop.is_warm, None, method.has_own_time)
-
-
 def to_output(run: Engine, problem: Problem, method: Method | None, h: Any, t: Any, y: Any) -> Any:
     """Convert a state to its recorded form: undo the processor of a processed method. None if that fails."""
     if method is None or method.after is None:
@@ -275,31 +254,3 @@ def to_output(run: Engine, problem: Problem, method: Method | None, h: Any, t: A
     except (ArithmeticError, TypeError, ValueError):  # raised by the field in plain Python
         return None
     return seen if fine else None
-
-
-def _plain(problem: Problem, method: Method) -> Engine:
-    """Return the loop in plain Python, one step at a time, for torques that are called as plain Python."""
-    before, after = method.processors(floats.number)
-    torque = torque_kernel(problem, floats.number, method)
-    advance = stepping(step_kernel(problem, method.build(floats.number)), torque, state_space(method), before, after)
-    y, system = start(problem, method, floats.number)
-    columns = COLUMNS + method.kept_memory
-    return Engine(
-        advance, y, system, float, lambda n: np.empty((n, columns)), True, None, method.has_own_time, plain=True,
-        singly=True,
-    )  # fmt: skip
-
-
-def _precise(problem: Problem, method: Method, digits: int) -> Engine:
-    digits = number_of_digits(digits)
-    from ..numbers.multiprecision import number
-
-    with guarded(digits):
-        before, after = method.processors(number)
-        torque = torque_kernel(problem, number, method)
-        advance = stepping(step_kernel(problem, method.build(number)), torque, state_space(method), before, after)
-        y, system = start(problem, method, number)
-    columns = COLUMNS + method.kept_memory
-    return Engine(
-        advance, y, system, number, lambda n: np.empty((n, columns), dtype=object), True, digits, method.has_own_time
-    )

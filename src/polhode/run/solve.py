@@ -29,7 +29,7 @@ from .exact import top_at_steps
 from .failures import explain, warn_of_lost_motion
 from .fixed_step import RunState, solved
 from .growing_file import Place
-from .integrator import check_compiled, engine, keeping
+from .integrator import check_compiled, keeping
 from .into_file import written
 from .journal import Journal
 from .kept import FOR_FILE, STEPS, Kept
@@ -38,6 +38,7 @@ from .noise import between_steps_without_noise, check_forward, check_moving, che
 from .quick_solve import quickly
 from .schedule import Bounds
 from .step_count import end_time, length, signed_step
+from .system import engine
 from .tangent import check_tangent, with_tangent
 from .tolerance import Wish, solve_to
 
