@@ -12,7 +12,7 @@ import polhode as ph
 from polhode.analysis import bench, reference
 from polhode.errors import ToleranceWarning
 from polhode.results import observables
-from polhode.run import adaptive, prepared, schedule, step_control, tolerance
+from polhode.run import adaptive, prepared, schedule, step_control, system, tolerance
 
 TOLERANCES = (1e-3, 1e-6, 1e-9, 1e-12, 1e-13)
 EPS = 2.0**-52
@@ -265,7 +265,7 @@ def test_a_new_state_costs_no_planning(monkeypatch):
 
     solved()
     monkeypatch.setattr(step_control, "_formula", None)
-    monkeypatch.setattr(step_control, "compiled", None)
+    monkeypatch.setattr(system, "compiled", None)
     assert solved().status == "finished"
 
 

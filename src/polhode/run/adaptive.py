@@ -14,18 +14,16 @@ import numpy as np
 from ..compile import notice
 from ..errors import StepError
 from ..kernels import loops
-from ..kernels.loops import COLUMNS, interpolating, one_step
-from ..methods import Method
+from ..kernels.loops import COLUMNS
 from ..methods.adaptive.controller import first_angle
-from ..methods.combinators.compose import collapsed_step, whole
 from ..physics.fields import Field
 from ..physics.fields.parameters import leaves_of
 from ..physics.problem import Problem
 from ..results.store import integrity
 from .error_estimate import RATIO, REPEATED, finer_tolerance, more_steps
-from .integrator import check_fit, kept_step, number_type, state_space, step_kernel, structure, torque_kernel
+from .integrator import number_type
 from .schedule import Schedule, scheduled
-from .step_control import EPS, ROWS, AdaptiveStep, compiled, in_plain_python
+from .step_control import EPS, ROWS, AdaptiveStep
 
 REPEATED_STEPS = 65536
 """Steps of a repeated run between two looks for an interruption."""
@@ -397,22 +395,6 @@ def interpolated(
             return None
         seen[group] = part
     return seen
-
-
-def between_steps(problem: Problem, method: Method, digits: int | None = None) -> Any:
-    """Return the dense output between the fixed steps of a method: compiled, or in plain Python with `digits`."""
-    check_fit(method, problem)
-    number = number_type(digits)
-
-    def make() -> Any:
-        torque = torque_kernel(problem, number, method)
-        if method.states:
-            return interpolating(one_step(kept_step(method, number), torque), state_space(method))
-        step = whole(method)(number)
-        step = collapsed_step(step) if method.compensated else step
-        return interpolating(one_step(step_kernel(problem, step), torque))
-
-    return compiled(make, "interpolate", *structure(problem, method)) if digits is None else in_plain_python(make())
 
 
 def distance(a: np.ndarray, b: np.ndarray, momentum: float) -> float:

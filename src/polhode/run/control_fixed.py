@@ -30,8 +30,8 @@ from .fixed_step import RunState, solved
 from .growing_file import Place
 from .integrator import Engine, check_compiled, check_fit
 from .located_steps import LocatedSteps, can_locate, dense
-from .step_control import compiled
 from .step_count import number_of_steps
+from .system import compiled
 
 
 @dataclasses.dataclass

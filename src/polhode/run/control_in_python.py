@@ -14,7 +14,7 @@ from ..numbers import floats
 from ..physics.control.controller import PERIOD, control_in
 from ..physics.fields.kernels import formula_kernel
 from ..physics.problem import Problem
-from .step_control import compiled
+from .system import compiled
 
 
 class InPython:

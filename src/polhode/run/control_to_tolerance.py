@@ -38,7 +38,8 @@ from .integrator import check_compiled, check_fit
 from .located import LocatedRun
 from .located_steps import warn_of_jumps
 from .schedule import Schedule, scheduled
-from .step_control import PAIR_STEPS, AdaptiveStep, compiled
+from .step_control import PAIR_STEPS, AdaptiveStep
+from .system import compiled
 from .tolerance import Wish, check_tolerance, missed, running, sampled_every
 
 REASON = "control: a Runge-Kutta pair 8(7), steps end at the samples"

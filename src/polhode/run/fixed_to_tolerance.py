@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from ..methods import Method
-from .adaptive import Path, between_steps, distance, interpolated, leaving, round_off, scale_of_momentum, tell
+from .adaptive import Path, distance, interpolated, leaving, round_off, scale_of_momentum, tell
 from .error_estimate import Estimated
 from .integrator import beginning
 from .located_steps import LocatedSteps, can_locate
 from .schedule import Schedule
 from .step_control import EPS, working_eps
-from .system import engine
+from .system import between_steps, engine
 
 CHUNK = 8192
 """Steps between two looks for an interruption."""

@@ -29,11 +29,11 @@ from ..physics.fields.sides import SidedField, conditions_of, has_jumps
 from ..physics.fields.switches import PiecewiseField, between, edges
 from ..physics.problem import Problem
 from ..physics.units import ScaledRun, rescaled, units_of_steps
-from .adaptive import Path, between_steps, interpolated
+from .adaptive import Path, interpolated
 from .event_search import GLANCES, grazes, with_edges
 from .integrator import Engine, beginning, check_fit
 from .located import FEW, MANY, SHORT, Change, gaps, glimpsed, located, off_side, placed, settled, signed_gaps
-from .system import engine
+from .system import between_steps, engine
 
 MOST_PARTS = 16
 """Most parts of a step: with more of them, the motion slides along a surface."""

@@ -23,7 +23,8 @@ from ..physics.taylor_steps import body, controlled_taylor_step
 from .error_estimate import FINEST, RATIO
 from .integrator import number_type, torque_kernel
 from .schedule import Schedule
-from .step_control import AdaptiveStep, in_plain_python, is_smooth, taylor_order, working_eps
+from .step_control import AdaptiveStep, is_smooth, taylor_order, working_eps
+from .system import in_plain_python
 
 ROWS = 16
 """States in a buffer of the loop: plain Python makes ten to a hundred steps in a second."""

@@ -42,6 +42,7 @@ from ..symbolic.expression import COMPARISONS, Expr, ordered, symbol
 from .integrator import structure, torque_kernel
 from .moderate import Moderate
 from .schedule import Schedule
+from .system import compiled
 
 EPS = 2.0**-52
 SMALLEST, LARGEST = 1e-15, 0.1
@@ -93,33 +94,11 @@ PAIR_STEPS, SERIES_STEPS = 5_000_000, 20_000_000
 """Attempted steps after which a run is abandoned: at a jump that traps the motion, steps become ever shorter."""
 
 
-def compiled(make: Callable[[], Any], *shortcut: Hashable) -> Any:
-    """Return the compiled form of the function that `make` builds."""
-    from ..compile.lazily import program
-
-    return program(make, *shortcut).run
-
-
 def entry_point(run: Any, *arguments: Any) -> Any:
     """Return the machine code of a compiled function for arguments like these, to be called without a look at them."""
     from ..compile.lazily import entry_point
 
     return entry_point(run, *arguments)
-
-
-def in_plain_python(interpolate: Callable[..., bool]) -> Callable[..., bool]:
-    """Return the dense output with undefined numbers, such as the root of -1, as a failure instead of an exception."""
-
-    def fails_instead(*arguments: Any) -> bool:
-        try:
-            fine, rows = interpolate(*arguments), arguments[-1]
-            if fine:
-                rows.astype(float)  # a complex number is an error
-            return fine
-        except (ArithmeticError, TypeError, ValueError):
-            return False
-
-    return fails_instead
 
 
 FEW_ROWS, ROWS = 256, 4096

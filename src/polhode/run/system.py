@@ -9,12 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.loops import COLUMNS, StateSpace, stepping
+from ..kernels.loops import COLUMNS, ROTATION, StateSpace, interpolating, one_step, stepping
 from ..methods import Method
+from ..methods.combinators.compose import collapsed_step, whole
 from ..numbers.precision import guarded
 from ..physics.problem import Problem
 from ..physics.validate import number_of_digits
-from .integrator import Engine, check_fit, number_type, start, state_space, step_kernel, structure, torque_kernel
+from .integrator import (
+    Engine,
+    check_fit,
+    kept_step,
+    number_type,
+    start,
+    state_space,
+    step_kernel,
+    structure,
+    torque_kernel,
+)
 
 Kernel = Callable[..., Any]
 
@@ -40,6 +51,14 @@ class System:
         """Return the kernel of a step of a loop; it ends at the edges of the field, if these are known."""
         return step_kernel(self.problem, self.method.build(self._number))
 
+    def step_alone(self) -> Kernel:
+        """Return the kernel of a step between two states as they are kept: all that a run carries begins anew."""
+        method, number = self.method, self._number
+        if method.states:
+            return kept_step(method, number)
+        step = whole(method)(number)
+        return step_kernel(self.problem, collapsed_step(step) if method.compensated else step)
+
     def torque(self) -> Kernel:
         """Return the kernel that answers the queries of the step."""
         return torque_kernel(self.problem, self._number, self.method)
@@ -48,6 +67,16 @@ class System:
     def space(self) -> StateSpace:
         """The space of the states of a loop."""
         return state_space(self.method)
+
+    @property
+    def is_called(self) -> bool:
+        """Whether the torque is called as plain Python."""
+        return self.problem.field is not None and self.problem.field.in_python
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether its loops are compiled."""
+        return self.digits is None and not self.is_called
 
     @property
     def _number(self) -> Callable[[Any], Any]:
@@ -66,28 +95,61 @@ class System:
         return Engine(
             advance, y, data, float if self.digits is None else self._number,
             lambda n: np.empty((n, columns), dtype=kind), warm, self.digits, self.method.has_own_time,
-            plain=self._is_called, singly=self._is_called,
+            plain=self.is_called, singly=self.is_called,
         )  # fmt: skip
 
     def _equal_loop(self) -> Kernel:
         return stepping(self.step(), self.torque(), self.space, *self.method.processors(self._number))
 
+    @functools.cached_property
+    def between(self) -> Any:
+        """The dense output between equal steps."""
+        run, _ = self._built(self._between, "interpolate")
+        return run if self.is_compiled else in_plain_python(run)
+
+    def _between(self) -> Kernel:
+        space = ROTATION if self.method.has_own_time else self.space  # times are not kept in the states of a result
+        return interpolating(one_step(self.step_alone(), self.torque()), space)
+
     def _built(self, make: Callable[[], Kernel], *shortcut: Hashable) -> tuple[Any, bool]:
         """Return the function that `make` builds, compiled where it can be, and whether that is done already."""
-        if self.digits is not None or self._is_called:
+        if not self.is_compiled:
             return make(), True
         from ..compile.lazily import program
 
         found = program(make, *shortcut, *structure(self.problem, self.method))
         return found.run, found.is_warm
 
-    @property
-    def _is_called(self) -> bool:
-        """Whether the torque is called as plain Python."""
-        return self.problem.field is not None and self.problem.field.in_python
-
 
 def engine(problem: Problem, method: Method, digits: int | None = None) -> Engine:
     """Return the loop over equal steps: compiled, or with `digits` the same on mpmath numbers."""
     check_fit(method, problem)
     return System(problem, method, None if digits is None else number_of_digits(digits)).engine
+
+
+def between_steps(problem: Problem, method: Method, digits: int | None = None) -> Any:
+    """Return the dense output between the equal steps of a method."""
+    check_fit(method, problem)
+    return System(problem, method, digits).between
+
+
+def compiled(make: Callable[[], Kernel], *shortcut: Hashable) -> Any:
+    """Return the compiled form of the function that `make` builds."""
+    from ..compile.lazily import program
+
+    return program(make, *shortcut).run
+
+
+def in_plain_python(interpolate: Callable[..., bool]) -> Callable[..., bool]:
+    """Return the dense output with undefined numbers, such as the root of -1, as a failure instead of an exception."""
+
+    def fails_instead(*arguments: Any) -> bool:
+        try:
+            fine, rows = interpolate(*arguments), arguments[-1]
+            if fine:
+                rows.astype(float)  # a complex number is an error
+            return fine
+        except (ArithmeticError, TypeError, ValueError):
+            return False
+
+    return fails_instead

@@ -42,8 +42,9 @@ from .fixed_step import RunState, solved
 from .integrator import Engine, check_fit, step_kernel
 from .located_steps import conditions_crossed
 from .schedule import Bounds, Schedule, legs_of_states
-from .step_control import PAIR_ROUNDINGS, PAIR_STEPS, AdaptiveStep, compiled
+from .step_control import PAIR_ROUNDINGS, PAIR_STEPS, AdaptiveStep
 from .step_count import number_of_steps
+from .system import compiled
 
 
 def has_states(problem: Problem) -> bool:
