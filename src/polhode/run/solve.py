@@ -35,6 +35,7 @@ from .journal import Journal
 from .kept import FOR_FILE, STEPS, Kept
 from .located_steps import LocatedSteps, can_locate, warn_of_jumps
 from .noise import between_steps_without_noise, check_forward, check_moving, check_noise
+from .parts import has_states
 from .quick_solve import quickly
 from .schedule import Bounds
 from .step_count import end_time, length, signed_step
@@ -151,7 +152,7 @@ def solve(
     if control is not None or period is not None:
         asked = sampled_control.read(control, period)
         sampled_control.refuse(digits=digits)
-    if with_states.has_states(problem):
+    if has_states(problem):
         with_states.check_arguments(problem, method, out=out, resume=resume, digits=digits)
     if tangent is not False and flag("tangent", tangent):
         if asked is not None:
@@ -241,7 +242,7 @@ def solve(
         if not tangent:
             return sol
         return Kept.of(every, None, None).applied(control_tangent.with_tangent(problem, *asked, chosen, sol))
-    if with_states.has_states(problem):
+    if has_states(problem):
         return with_states.solve_fixed(problem, dt, t_end, steps, every, progress, wanted)
     count, end = length(problem, chosen, dt, t_end, steps)
     if not chosen.has_step:

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.loops import COLUMNS, ROTATION, StateSpace, interpolating, one_step, stepping
+from ..kernels.loops import COLUMNS, ROTATION, StateSpace, fitted, interpolating, one_step, stepping, with_states
 from ..methods import Method
+from ..methods.adaptive.controller import controlled_step_from_estimate
 from ..methods.combinators.compose import collapsed_step, whole
 from ..numbers.precision import guarded
 from ..physics.problem import Problem
@@ -26,8 +27,7 @@ from .integrator import (
     structure,
     torque_kernel,
 )
-
-Kernel = Callable[..., Any]
+from .parts import Kernel, Make, Part, parts_of
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -48,25 +48,65 @@ class System:
     # --- kernels ------------------------------------------------------------------------------------
 
     def step(self) -> Kernel:
-        """Return the kernel of a step of a loop; it ends at the edges of the field, if these are known."""
-        return step_kernel(self.problem, self.method.build(self._number))
+        """Return the kernel of a step of a loop."""
+        return self._step(self._alone if self.parts else lambda: self.method.build(self._number))
 
     def step_alone(self) -> Kernel:
-        """Return the kernel of a step between two states as they are kept: all that a run carries begins anew."""
+        """Return the kernel of a step between two states as they are kept: all else that a run carries begins anew."""
+        return self._step(self._alone)
+
+    def _alone(self) -> Kernel:
         method, number = self.method, self._number
         if method.states:
             return kept_step(method, number)
         step = whole(method)(number)
-        return step_kernel(self.problem, collapsed_step(step) if method.compensated else step)
+        return collapsed_step(step) if method.compensated else step
+
+    def _step(self, make: Make) -> Kernel:
+        """Return the kernel of a step, in the parts; it ends at the edges of the field, if these are known."""
+        for part in self.parts:
+            make = functools.partial(part.step, make)
+        return step_kernel(self.problem, make())
 
     def torque(self) -> Kernel:
         """Return the kernel that answers the queries of the step."""
-        return torque_kernel(self.problem, self._number, self.method)
+        make: Make = functools.partial(torque_kernel, self.problem, self._number, self.method)
+        for part in self.parts:
+            make = functools.partial(part.torque, make)
+        return make()
+
+    def attempt(self) -> Kernel:
+        """Return the kernel of a controlled step of a method that estimates its errors."""
+        make: Make = self._attempt
+        for part in self.parts:
+            make = functools.partial(part.attempt, make)
+        return make()
+
+    def _attempt(self, length: Kernel = fitted) -> Kernel:
+        return controlled_step_from_estimate(self.method, self._number, self.torque(), length=length)
+
+    @functools.cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """What follows attitude and momentum in a state."""
+        return parts_of(self.problem)
+
+    @property
+    def size(self) -> int:
+        """Count of the numbers of the parts."""
+        return sum(part.size for part in self.parts)
 
     @property
     def space(self) -> StateSpace:
         """The space of the states of a loop."""
-        return state_space(self.method)
+        return with_states(self.size) if self.parts else state_space(self.method)
+
+    @property
+    def key(self) -> tuple[Hashable, ...]:
+        """What the kernels are built from."""
+        make = functools.partial(structure, self.problem, self.method)
+        for part in self.parts:
+            make = functools.partial(part.key, make)
+        return make()
 
     @property
     def is_called(self) -> bool:
@@ -90,7 +130,7 @@ class System:
         with guarded(self.digits):
             advance, warm = self._built(self._equal_loop, "loop")
             y, data = start(self.problem, self.method, self._number)
-        columns = COLUMNS + self.method.kept_memory
+        columns = COLUMNS + (self.size or self.method.kept_memory)
         kind = float if self.digits is None else object
         return Engine(
             advance, y, data, float if self.digits is None else self._number,
@@ -117,7 +157,7 @@ class System:
             return make(), True
         from ..compile.lazily import program
 
-        found = program(make, *shortcut, *structure(self.problem, self.method))
+        found = program(make, *shortcut, *self.key)
         return found.run, found.is_warm
 
 

@@ -37,9 +37,9 @@ from .integrator import check_formula
 from .located import is_located
 from .moving_edges import inside, jumps_of, moving_edges
 from .noise import without_chain, without_noise
+from .parts import has_states
 from .saltation import Switching
 from .tangent_steps import Pairs, Spans, rotation_and_momentum, turned, turned_back
-from .with_states import has_states
 
 ONE_BODY = "use ph.solve or ph.lyapunov with a one-step method or a tolerance"
 """What locates the jumps of a field in the state."""

@@ -40,6 +40,7 @@ from .integrator import check_fit
 from .kept import SHOWN
 from .located import LocatedRun
 from .located_steps import warn_of_adaptive_steps, warn_of_jumps
+from .parts import has_states
 from .schedule import NO_BOUNDS, Bounds, Schedule, scheduled
 from .step_control import (
     EPS,
@@ -146,14 +147,14 @@ class Wish:
 
     def schedule(self, problem: Problem, end: float) -> Schedule:
         """Return the schedule of a run of a problem in its units."""
-        if with_states.has_states(problem):
+        if has_states(problem):
             return with_states.schedule(problem, end, self.bounds, self.tol)
         legs = scheduled(problem, end, self.tol, self.bounds)
         return legs if self.digits is None else precise_steps.with_exact_edges(problem, legs, self.digits)
 
     def kinds(self, legs: Schedule) -> tuple[AdaptiveStep, ...]:
         """Return the kinds of adaptive steps to try, least work first."""
-        if with_states.has_states(legs.problem):
+        if has_states(legs.problem):
             return (with_states.adaptive_step(legs.problem),)
         if self.digits is not None:
             return (precise_steps.kind_of(legs.problem, self.digits),)
@@ -204,7 +205,7 @@ def _in_moderate_units(problem: Problem, end: float, wish: Wish, t_end: float, e
     if problem.field is None and wish.method is None:
         return _exact(problem, end, wish, t_end)
     legs = wish.schedule(problem, end)
-    if with_states.has_states(problem):
+    if has_states(problem):
         found = _adaptively(legs, wish.kinds(legs)[0], wish, lambda: with_states.reason(problem))
         _warn_of_jumps(problem, found, wish)
         return _with_hidden_pulses(found, legs, wish)

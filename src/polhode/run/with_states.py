@@ -8,23 +8,16 @@ from __future__ import annotations
 import copy
 import dataclasses
 import warnings
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputError, ResultWarning
-from ..kernels.loops import COLUMNS, StateSpace, interpolating, one_step, stepping, with_states
 from ..methods import methods
-from ..methods.adaptive import components
-from ..methods.adaptive.controller import chosen, controlled
-from ..methods.adaptive.verner87 import PAIR, SAFETY, verner87
+from ..methods.adaptive.verner87 import verner87
 from ..numbers import floats
-from ..physics.fields import Field
-from ..physics.fields.kernels import coupled_kernel, formula_kernel
-from ..physics.fields.parameters import leaves_of
 from ..physics.fields.sides import has_jumps
-from ..physics.fields.states import coupled_text
 from ..physics.fields.switches import between, edges
 from ..physics.observers.event import Event
 from ..physics.problem import Problem
@@ -39,17 +32,12 @@ from .dense import dense_between
 from .event_search import with_events
 from .failures import explain_in, warn_of_lost_motion
 from .fixed_step import RunState, solved
-from .integrator import Engine, check_fit, step_kernel
+from .integrator import check_fit
 from .located_steps import conditions_crossed
 from .schedule import Bounds, Schedule, legs_of_states
 from .step_control import PAIR_ROUNDINGS, PAIR_STEPS, AdaptiveStep
 from .step_count import number_of_steps
-from .system import compiled
-
-
-def has_states(problem: Problem) -> bool:
-    """Return whether the field of a problem brings states of its own."""
-    return problem.field is not None and bool(problem.field.states)
+from .system import System
 
 
 def check_arguments(problem: Problem, method: Any, **others: Any) -> None:
@@ -65,59 +53,15 @@ def refuse(**given: Any) -> None:
             raise InputError(f"{name} is not available for a field with states of its own; leave out `{name}`")
 
 
-# --- parts of a run ---------------------------------------------------------------------------------
-
-
-def groups(field: Field | None) -> tuple[int, ...]:
-    """Return the number of numbers of every state."""
-    return () if field is None else tuple(len(leaves_of(value)) for value in field.states.values())
-
-
-def space(problem: Problem) -> StateSpace:
-    """Return the state space of a problem."""
-    assert problem.field is not None
-    return with_states(sum(groups(problem.field)))
-
-
-def structure(problem: Problem) -> tuple[Hashable, ...]:
-    """Return what the kernels are built from."""
-    field = problem.field
-    assert field is not None
-    kind = type(field).__name__
-    return kind, problem.body.has_principal_rotation, groups(field), len(field.parameters), repr(coupled_text(field))
-
-
-def torque(problem: Problem) -> Callable[..., Any]:
-    """Return the kernel of torque and rates of the states."""
-    field = problem.field
-    assert field is not None
-    value = formula_kernel(coupled_text(field), floats.number)
-    return coupled_kernel(value, sum(groups(field)), len(field.parameters), problem.body.has_principal_rotation)
-
-
-def fixed_step(problem: Problem) -> Callable[..., Any]:
-    """Return the kernel of a step."""
-    assert problem.field is not None
-    return step_kernel(problem, PAIR.step(floats.number, components.with_states(groups(problem.field))))
-
-
-def attempt(problem: Problem) -> Callable[..., Any]:
-    """Return the kernel of a step with estimates of its errors."""
-    assert problem.field is not None
-    return PAIR.estimated_step(floats.number, components.with_states(groups(problem.field)))
+# --- adaptive steps ---------------------------------------------------------------------------------
 
 
 def adaptive_step(problem: Problem) -> AdaptiveStep:
     """Return steps of the pair, with errors estimated for attitude, momentum and states."""
-
-    def make() -> Any:
-        judged = controlled(floats.number, int(verner87.order), SAFETY)
-        return chosen(attempt(problem), judged, torque(problem))
-
-    order = int(verner87.order)
+    system, order = System(problem, verner87), int(verner87.order)
     return AdaptiveStep(
-        verner87.name, ("with states", *structure(problem)), make, lambda tolerance: order, PAIR_STEPS,
-        space=space(problem), roundings=PAIR_ROUNDINGS,
+        verner87.name, system.key, system.attempt, lambda tolerance: order, PAIR_STEPS, space=system.space,
+        roundings=PAIR_ROUNDINGS,
     )  # fmt: skip
 
 
@@ -156,7 +100,7 @@ def solve_fixed(
     units = units_of(problem, dt)
     inner = rescaled(problem, units)
     inner = cut_at_edges(inner, verner87, inner.t0 + count * abs(dt))
-    state = RunState(_engine(inner), inner, abs(dt), count, every, method=verner87, units=units)
+    state = RunState(System(inner, verner87).engine, inner, abs(dt), count, every, method=verner87, units=units)
     kept = recorder.recorder(problem, info, None, False)
     bar = Progress(progress, verner87.name, count)
     whole = solved(state, kept, bar, lambda run: explain_in(run, lambda t: None))
@@ -175,18 +119,6 @@ def _warn_of_jumps(problem: Problem) -> None:
         warnings.warn(told, ResultWarning, stacklevel=4)
 
 
-def _engine(problem: Problem) -> Engine:
-    from ..compile.lazily import program
-
-    def build_loop() -> Any:
-        return stepping(fixed_step(problem), torque(problem), space(problem))
-
-    loop = program(build_loop, "loop with states", *structure(problem))
-    y, system = problem.kernel_data(floats.number)
-    columns = COLUMNS + len(y[2])
-    return Engine(loop.run, y, system, float, lambda n: np.empty((n, columns)), loop.is_warm, None)
-
-
 @dataclasses.dataclass
 class Steps:
     """Dense output between equal steps."""
@@ -201,11 +133,7 @@ class Steps:
             return ScaledRun(inner, units).state_at(times, path_times, rows)
 
         problem = cut_at_edges(self.problem, verner87, float(path_times[-1]))
-
-        def make() -> Any:
-            return interpolating(one_step(fixed_step(problem), torque(problem)), space(problem))
-
-        evaluate = compiled(make, "interpolate with states", *structure(problem))
+        evaluate = System(problem, verner87).between
         return interpolated(evaluate, times, path_times, rows, problem.kernel_data(floats.number)[1], 0)
 
 

@@ -22,8 +22,8 @@ from ...physics.fields import Field, registry
 from ...physics.fields.variation import PREFIX, STATE, WITH_CONSTANTS, state_at_start, variation
 from ...physics.problem import Problem
 from ...results.ensemble import Ensemble
+from ..parts import has_states
 from ..tangent import check_smooth
-from ..with_states import has_states
 from . import sampled_statistics
 
 if TYPE_CHECKING:

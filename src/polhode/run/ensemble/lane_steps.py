@@ -18,7 +18,7 @@ import numpy as np
 from ..._memo import MADE
 from ...methods import Method
 from ...methods.adaptive.components import Pair
-from ...methods.adaptive.controller import controlled_step_from_estimate, first_angle
+from ...methods.adaptive.controller import first_angle
 from ...methods.adaptive.enright_verner76 import PAIR as LOW
 from ...methods.adaptive.enright_verner76 import enright_verner76
 from ...methods.adaptive.verner87 import PAIR as HIGH
@@ -33,9 +33,8 @@ from ...physics.taylor_steps import MOST, motion_series
 from ...physics.varied_steps import COARSE, growing_variation
 from ...physics.varied_steps import HIGH as HIGH_RULE
 from ...physics.varied_steps import LOW as LOW_RULE
-from .. import with_states
-from ..integrator import structure, torque_kernel
 from ..step_control import MANY_SERIES, has_series, mixed_orders, mixed_taylor, taylor_order, torque_flops
+from ..system import System
 
 FIRST_RADIUS = 4.8
 """Guess of the radius of convergence of the series at the start of a run, as an angle.
@@ -67,15 +66,9 @@ def lane_steps(problem: Problem, method: Method, tolerance: float) -> LaneSteps:
         series = mixed_taylor(problem)
         return _in_mixed_precision((series.name, *series.structure), series.make, tolerance, int(method.order))
 
-    if with_states.has_states(problem):
-        kind = with_states.adaptive_step(problem)
-        return LaneSteps((kind.name, *kind.structure), kind.make, first_angle(int(method.order), tolerance), 0)
-
-    def make() -> Callable[..., Any]:
-        return controlled_step_from_estimate(method, floats.number, torque_kernel(problem, floats.number, method))
-
+    system = System(problem, method)
     angle = first_angle(int(method.order), tolerance)
-    return LaneSteps((method.name, *structure(problem, method)), make, angle, 0)
+    return LaneSteps((method.name, *system.key), system.attempt, angle, 0)
 
 
 def _varied_taylor(problem: Problem, field: VariationField, tolerance: float, order: int) -> LaneSteps:
@@ -86,7 +79,7 @@ def _varied_taylor(problem: Problem, field: VariationField, tolerance: float, or
         kind = growing_variation(field, problem.body.has_principal_rotation, nodes)
         return controlled_step_in_mixed_precision(kind, floats.number)
 
-    return _in_mixed_precision(("varied taylor", nodes, *with_states.structure(problem)), make, tolerance, order)
+    return _in_mixed_precision(("varied taylor", nodes, *System(problem, verner87).key), make, tolerance, order)
 
 
 def _in_mixed_precision(

@@ -17,8 +17,9 @@ from ...methods.adaptive.verner87 import verner87
 from ...numbers import floats
 from ...physics.fields.states import places
 from ...physics.observers.statistics import same_system
-from .. import control, with_states
-from ..integrator import beginning, step_kernel, structure, torque_kernel, unchanged
+from .. import control
+from ..integrator import beginning, torque_kernel, unchanged
+from ..system import System
 from . import backwards, edges, kept_times
 from .lane_steps import LaneSteps, lane_steps
 
@@ -51,10 +52,8 @@ def _step(task: Task) -> tuple[Any, Any]:
     if control.is_controlled(task.model):
         loop = control.Loop(task.model, task.method)
         return loop.step(), loop.torque()
-    if with_states.has_states(task.model):
-        return with_states.fixed_step(task.model), with_states.torque(task.model)
-    step = step_kernel(task.model, task.method.build(floats.number))
-    torque = torque_kernel(task.model, floats.number, task.method)
+    system = System(task.model, task.method)
+    step, torque = system.step(), system.torque()
     return (step, torque) if task.tangent_places is None else (_with_tangent(task, step), torque)
 
 
@@ -98,8 +97,7 @@ def _structure(task: Task) -> tuple[Hashable, ...]:
     model, method = task.model, task.method
     if control.is_controlled(model):
         return task.batch.own is not None, *control.Loop(model, method).sampled_structure
-    kernels = with_states.structure(model) if with_states.has_states(model) else structure(model, method)
-    return task.batch.own is not None, observed, task.tangent_places, *kernels
+    return task.batch.own is not None, observed, task.tangent_places, *System(model, method).key
 
 
 def _cursor(task: Task, group: int = 0) -> Any:

@@ -25,6 +25,7 @@ from .. import control, control_fixed, with_states
 from ..dense import Steps, dense_between
 from ..integrator import keeping, with_first_states
 from ..located_steps import LocatedSteps, can_locate
+from ..parts import groups, has_states
 from ..step_control import EPS
 from ..step_count import step_numbers
 from . import alone, kept_times, one_by_one, tangents, varying
@@ -206,7 +207,7 @@ class Task:
             return None
         if control.is_controlled(self.model):
             return lambda t: dense_between(self.problem(i), self.steps(i, sol), sol)(t)
-        if with_states.has_states(self.model):
+        if has_states(self.model):
             return lambda t: with_states.dense_of(self.problem(i), sol)(t)
         return lambda t: dense_between(self.problem(i), self.steps(i, sol), sol)(t)
 
@@ -256,7 +257,7 @@ def _to_accuracy(task: Task, tol: float, threads: int | None = None) -> Ensemble
         used = np.full(len(chosen), step_tol)
         return Ends(q[-1], m[-1], _whole_numbers(steps), largest, failed, states[-1], path, used)
 
-    ends, error = ensemble_tolerance.run(task.batch.number, tol, integrate, with_states.groups(field))
+    ends, error = ensemble_tolerance.run(task.batch.number, tol, integrate, groups(field))
     path = ends.path.swapaxes(0, 1)
     triples = (
         (task.batch.quaternion, path[..., :4], ends.quaternion),
