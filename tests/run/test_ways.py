@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from validation.net import check
 from validation.net.cases import CASES
+from validation.net.rooms import NAMED, QUICK
 from validation.net.ways import HOWS, WAYS, net
 
 import polhode as ph
@@ -41,6 +42,13 @@ def test_ways_of_one_body_agree(case, how):
 @pytest.mark.parametrize("case", CASES)
 def test_all_ways_agree(case, how):
     assert not disagreements(case, how, WAYS)
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in NAMED])
+def test_functions_agree(name):
+    cell = check.filled(lambda way, cell: way(cell), NAMED[name])
+    assert not (cell.found)
+    assert not (cell.refused)
 
 
 # --- the net itself ---------------------------------------------------------------------------------

@@ -43,6 +43,7 @@ class Cell:
     warned : the sentences of its warnings
     found : in what it disagrees with another way
     admitted : disagreements of which a warning of the run tells
+    expected : words that one of its warnings, and only one, has to contain
     """
 
     numbers: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -50,6 +51,7 @@ class Cell:
     warned: list[str] = dataclasses.field(default_factory=list)
     found: list[str] = dataclasses.field(default_factory=list)
     admitted: list[str] = dataclasses.field(default_factory=list)
+    expected: list[str] = dataclasses.field(default_factory=list)
 
     def keep(self, name: str, value: Any) -> None:
         """Keep a number or an array."""
@@ -59,6 +61,20 @@ class Cell:
         """Note a disagreement unless the claim holds."""
         if not holds:
             self.found.append(sentence)
+
+    def says(self, words: str) -> None:
+        """Claim that a warning with these words is given, once."""
+        self.expected.append(words)
+
+    def refuses(self, words: str, call: Callable[[], Any]) -> None:
+        """Claim that a call is refused with these words."""
+        try:
+            call()
+        except ph.InputError as refusal:
+            self.keep(words, str(refusal))
+            self.claim(words in str(refusal), f"refused with other words: {refusal}")
+        else:
+            self.found.append(f"not refused: {words}")
 
     def same(self, what: str, now: Any, before: Any) -> None:
         """Claim that arrays have the same bits."""
@@ -136,6 +152,8 @@ def filled(way: Callable[[Any, Cell], None], run: Any) -> Cell:
             cell.warned.append(str(one.message))
         elif not issubclass(one.category, DeprecationWarning | ph.errors.SpeedWarning | ph.errors.CacheWarning):
             cell.found.append(f"{one.category.__name__}: {one.message}"[:300])
+    for words in cell.expected:
+        cell.claim(sum(words in str(one.message) for one in said) == 1, f"not said once: {words}")
     if any(CROSSED in sentence for sentence in cell.warned):
         cell.admitted = [one for one in cell.found if "differs" in one]
         cell.found = [one for one in cell.found if "differs" not in one]

@@ -33,11 +33,8 @@ from .faults import (
 )
 from .files import netcdf, resumed, zarr
 from .kept import again, at_steps, events, every, gradient, max_turn, plain, tangent, terminal, times
-from .runs import (
-    HOWS,
-    Run,
-    Way,
-)
+from .rooms import cells
+from .runs import HOWS, Run, Way
 from .scales import backwards, ensemble_units, max_step, pickled, restarted, stops, tangent_units, units
 from .statistics import statistics, statistics_of_a_failure, statistics_to_an_event
 
@@ -58,7 +55,7 @@ WAYS: dict[str, Way] = {
 def net(
     names: Callable[[str], bool] = lambda name: True, ways: dict[str, Way] | None = None
 ) -> Iterator[tuple[str, Cell]]:
-    """Yield each wanted cell: "motion, how it steps, way", and what was found."""
+    """Yield each wanted cell, "motion | how it steps | way" or "room | what", and what was found."""
     for case in CASES.values():
         for how in HOWS:
             run = Run(case, how)
@@ -67,3 +64,5 @@ def net(
                 if names(name):
                     with contextlib.suppress(Skip):
                         yield name, filled(way, run)
+    if ways is None:
+        yield from cells(names)

@@ -1,0 +1,33 @@
+"""What stands beside runs of one motion: each cell compares functions with one another; see `ROOMS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from . import in_arrays, molecules, moved, studies
+from .check import Cell, filled
+
+ROOMS: dict[str, dict[str, Callable[[Cell], None]]] = {
+    "derivatives": moved.CELLS, "studies": studies.CELLS, "in arrays": in_arrays.CELLS,
+    "molecules": molecules.CELLS,
+}  # fmt: skip
+"""The cells of each room, by name."""
+
+NAMED = {f"{room} | {name}": way for room, ways in ROOMS.items() for name, way in ways.items()}
+"""All of them."""
+
+COMPILING = (
+    "burn", "relay", "edges", "indicators", "Lyapunov", "map of chaos", "field", "free, own", "held torques, own",
+    "moving, heat bath", "columns", "velocities", "singles", "frames", "forms of bodies",
+)  # fmt: skip
+"""Words of the names of cells with programs of their own, which take seconds to compile."""
+
+QUICK = frozenset(name for name in NAMED if not any(word in name for word in COMPILING))
+"""Cells for the fast suite."""
+
+
+def cells(names: Callable[[str], bool] = lambda name: True) -> Iterator[tuple[str, Cell]]:
+    """Yield each wanted cell: "room | what", and what was found."""
+    for name, way in NAMED.items():
+        if names(name):
+            yield name, filled(lambda way, cell: way(cell), way)
