@@ -108,7 +108,7 @@ class System:
             make = functools.partial(part.key, make)
         return make()
 
-    @property
+    @functools.cached_property
     def is_called(self) -> bool:
         """Whether the torque is called as plain Python."""
         return self.problem.field is not None and self.problem.field.in_python

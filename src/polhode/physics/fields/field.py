@@ -331,7 +331,7 @@ class Field:
     @property
     def in_python(self) -> bool:
         """True if one of its functions is called as plain Python, so that the field cannot be compiled."""
-        return any(function.mode == PYTHON for function in self.untraced)
+        return bool(self.opaque) and any(function.mode == PYTHON for function in self.untraced)
 
     @property
     def evaluated(self) -> str:
