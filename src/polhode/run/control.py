@@ -8,22 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import dataclasses
-from collections.abc import Callable, Collection, Hashable, Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
-import numpy as np
-
 from ..errors import InputError
-from ..kernels.loops import StateSpace, stepping, with_states
-from ..kernels.sampled import broken_step, held_step, placing
-from ..kernels.so3 import matrix, times
-from ..kernels.unroll import unrolled_kernel
 from ..methods import Method, methods
-from ..methods.combinators.compose import whole
-from ..numbers import floats
-from ..numbers.dispatch import kernel
-from ..physics.axes import axes
 from ..physics.control.controller import (
     CLOCK,
     PERIOD,
@@ -33,16 +22,12 @@ from ..physics.control.controller import (
     control_in,
 )
 from ..physics.fields import Field
-from ..physics.fields.kernels import formula_kernel
-from ..physics.fields.parameters import leaves_of
-from ..physics.fields.states import places
 from ..physics.fields.sums import SumField, SumTemplate, total
 from ..physics.problem import Problem
 from ..physics.validate import MOST_STEPS, apart, positive
 from ..results.samples import Sampling
 from ..results.store import checkpoint
-from ..symbolic.tracing import UntraceableError
-from .integrator import step_kernel, structure, torque_kernel
+from .parts import is_formula
 from .step_count import is_whole, step_to
 
 # --- what the user asks for -------------------------------------------------------------------------
@@ -182,15 +167,6 @@ def _listed(value: Any) -> Any:
 # --- parts of a run ---------------------------------------------------------------------------------
 
 
-def is_formula(control: ControlField) -> bool:
-    """Return whether a controller is a formula."""
-    try:
-        control.sampled_text  # noqa: B018 - traced here
-    except UntraceableError:
-        return False
-    return True
-
-
 def sampling_of(problem: Problem, period: float) -> Sampling:
     """Return how the controller in the field of a problem is sampled."""
     control = control_in(problem.field)
@@ -218,127 +194,3 @@ def full_names(field: Field, names: Collection[str]) -> list[str]:
     parts = field.template
     listed = parts.names if isinstance(parts, SumTemplate) else [(0, name, name) for name in field.values]
     return [full for _, name, full in listed[-len(own.values) :] if name in names]
-
-
-def place_of(control: ControlField, name: str) -> int:
-    """Return the place of a number of a controller among the parameters of the field that contains it."""
-    before = list(control.values)[: list(control.values).index(name)]
-    return control.first + sum(len(leaves_of(control.values[other])) for other in before)
-
-
-@dataclasses.dataclass(frozen=True)
-class Loop:
-    """The parts of the loop of a problem whose field contains a controller, for one method."""
-
-    problem: Problem
-    method: Method
-
-    @property
-    def control(self) -> ControlField:
-        """The controller, with its parameters numbered as in the field."""
-        found = control_in(self.problem.field)
-        assert found is not None
-        return found
-
-    @property
-    def space(self) -> StateSpace:
-        """The state space (q, m, z)."""
-        return with_states(len(places(self.field)))
-
-    @property
-    def field(self) -> Field:
-        """The field, with the torques of the controller."""
-        assert self.problem.field is not None
-        return self.problem.field
-
-    @property
-    def structure(self) -> tuple[Hashable, ...]:
-        """What the kernels between samples are built from."""
-        texts = repr(
-            (self.control.later_text, self.control.breaks_text, places(self.field), place_of(self.control, CLOCK))
-        )
-        return ("held", texts, *structure(self.problem, self.method))
-
-    @property
-    def sampled_structure(self) -> tuple[Hashable, ...]:
-        """What the kernels with samples are built from, for a controller that is a formula."""
-        return repr(self.control.sampled_text), self.period_place, *self.structure
-
-    @property
-    def period_place(self) -> int:
-        """Place of the period among the parameters of the field."""
-        return place_of(self.control, PERIOD)
-
-    def placing(self) -> Callable[..., Any]:
-        """Return the kernel that puts z and the time among the parameters."""
-        count = len(self.field.parameters) + len(self.problem.axes_quaternion)
-        return placing(count, places(self.field), place_of(self.control, CLOCK))
-
-    def step(self) -> Callable[..., Any]:
-        """Return the kernel of a step on (q, m, z), in parts that end at the edges of the field, if these are known."""
-        return step_kernel(self.problem, self._step())
-
-    def _step(self) -> Callable[..., Any]:
-        """Return the kernel of a step, or of a part of one, in which the field has no edges."""
-        control, place = self.control, self.placing()
-        plain = whole(self.method)(floats.number)
-        later = None if control.later_text is None else formula_kernel(control.later_text, floats.number)
-        if control.breaks_text is None:
-            return held_step(plain, place, later)
-        text, count = control.breaks_text
-        assert later is not None
-        return broken_step(plain, place, later, formula_kernel(text, floats.number), count)
-
-    def torque(self) -> Callable[..., Any]:
-        """Return the kernel of the torque."""
-        return torque_kernel(self.problem, floats.number, self.method)
-
-    def sample(self) -> Callable[..., Any]:
-        """Return the kernel of a sample of a controller that is a formula: (t, y, system) -> y."""
-        value, place = formula_kernel(self.control.sampled_text, floats.number), self.placing()
-        attitude, vector, _, _ = axes(self.problem.body.has_principal_rotation, len(self.field.parameters))
-        # constants of the formula become numbers of the type of the state
-        numbers = "".join(f"z[{i}] + zero, " for i in range(len(places(self.field))))
-        alike = unrolled_kernel("z, zero", f"({numbers})")
-
-        @kernel
-        def sample(t: Any, y: Any, system: Any) -> Any:
-            here = place(system, y[2], t)
-            z = value(t, attitude(y[0], here), vector(times(here[1], y[1]), here), here[2])
-            return y[0], y[1], alike(z, 0 * y[0][0])
-
-        return sample
-
-    def steps_per_sample(self) -> Callable[..., Any]:
-        """Return the kernel (h, system) -> the number of steps in a period."""
-        place = self.period_place
-
-        @kernel
-        def steps_per_sample(h: Any, system: Any) -> Any:
-            return int(system[2][place] / h + 0.5)
-
-        return steps_per_sample
-
-    def between_samples(self) -> Callable[..., Any]:
-        """Return the loop between two samples."""
-        return kernel(stepping(self.step(), self.torque(), self.space))
-
-    def check_formula(self, what: str) -> None:
-        """Refuse a controller that is not a formula where it must be compiled."""
-        try:
-            self.control.sampled_text  # noqa: B018 - traced here
-        except UntraceableError as fault:
-            raise InputError(f"{what} needs a controller that is a formula: {fault}") from None
-
-    def first_samples(self, t0: float, q: np.ndarray, omega: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Return what the controller decides at the start for many bodies, in the user's axes: (N, numbers)."""
-        from ..numbers import arrays  # noqa: F401 - makes arrays a number type
-
-        value = formula_kernel(self.control.sampled_text, floats.number)
-        found = value(t0, matrix(tuple(q.T)), tuple(omega.T), tuple(values.T))
-        return np.stack([np.broadcast_to(x, len(q)) for x in found], axis=1)
-
-    @property
-    def is_formula(self) -> bool:
-        """Whether the controller is a formula."""
-        return is_formula(self.control)

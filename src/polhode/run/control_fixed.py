@@ -5,13 +5,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ..kernels.loops import COLUMNS, interpolating, one_step
-from ..kernels.sampled import sampling
 from ..methods import Method
 from ..numbers import floats
 from ..physics.control.controller import Controller
@@ -20,7 +18,7 @@ from ..physics.problem import Problem
 from ..results.progress import Progress
 from ..results.store import checkpoint, stored_control
 from ..results.trajectory import Trajectory, info_of
-from .control import Loop, check_body, check_method, check_period, sampled, sampling_of, with_controller
+from .control import check_body, check_method, check_period, sampled, sampling_of, with_controller
 from .control_in_python import InPython
 from .cut_steps import with_edges
 from .dense import dense_between
@@ -31,33 +29,27 @@ from .growing_file import Place
 from .integrator import Engine, check_compiled, check_fit
 from .located_steps import LocatedSteps, can_locate, dense
 from .step_count import number_of_steps
-from .system import compiled
+from .system import System
 
 
 @dataclasses.dataclass
 class Steps:
     """Equal steps with a controller; between two of them a row holds what acts from its time on."""
 
-    loop: Loop
+    system: System
 
     def engine(self, sample: InPython) -> Engine:
-        """Return the loop over steps and samples: compiled if the controller is a formula."""
-        loop = self.loop
-        if not loop.is_formula:
-            return _sampled(_between_samples(loop), loop, sample)
-        return _begun(_engine(
-            lambda: sampling(loop.between_samples(), loop.sample(), loop.space, loop.steps_per_sample()), loop,
-            "sampled loop", *loop.sampled_structure,
-        ), loop, sample)  # fmt: skip
+        """Return the loop over steps and samples."""
+        return self.system.sampled(sample)
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
         """Return rows at any times within the run."""
-        return dense(_interpolate(self.loop), self.loop.problem.kernel_data(floats.number)[1])(times, path_times, rows)
+        return dense(self.system.between, self.problem.kernel_data(floats.number)[1])(times, path_times, rows)
 
     @property
     def problem(self) -> Problem:
         """The problem with the field that the steps see."""
-        return self.loop.problem
+        return self.system.problem
 
     def warn(self, count: int) -> None:
         """Warn about steps that crossed a jump; here there are none."""
@@ -70,44 +62,13 @@ class LocatedControl(LocatedSteps):
     """
 
     @functools.cached_property
-    def loop(self) -> Loop:
-        """The parts of the loop on one side of every condition."""
-        return Loop(self.problem, self.method)
-
-    @functools.cached_property
-    def _crossing_loop(self) -> Loop:
-        return Loop(with_edges(self.whole, float(self.edges[-1])), self.method)
-
-    @functools.cached_property
-    def held(self) -> Engine:
-        """The loop between samples, on one side of every condition."""
-        return _between_samples(self.loop)
-
-    @functools.cached_property
-    def crossing(self) -> Engine:
-        """The loop between samples that crosses jumps."""
-        return _between_samples(self._crossing_loop)
+    def crossing(self) -> System:
+        """The steps between samples that cross jumps."""
+        return System(with_edges(self.whole, float(self.edges[-1])), self.method)
 
     def engine(self, sample: InPython) -> Engine:  # type: ignore[override]  # what is sampled is a part of the run
         """Return the loop over steps and samples."""
-        return _sampled(dataclasses.replace(self.held, advance=self.advance), self.loop, sample)
-
-    def between(self, system: Any) -> Callable[..., np.ndarray | None]:
-        """Return the dense output on the sides of a system."""
-        return dense(_interpolate(self.loop), system)
-
-    def across(self, system: Any) -> Callable[..., np.ndarray | None]:
-        """Return the dense output across jumps."""
-        return dense(_interpolate(self._crossing_loop), system)
-
-    def row(self, y: Any) -> np.ndarray:
-        """Return a state as a row."""
-        return np.array([*y[0], *y[1], *y[2]])
-
-    def state(self, row: np.ndarray) -> Any:
-        """Return the state in a row."""
-        numbers = row.tolist()
-        return tuple(numbers[:4]), tuple(numbers[4:COLUMNS]), tuple(numbers[COLUMNS:])
+        return self.sides.sampled(sample, self.advance)
 
     def warn(self, count: int) -> None:
         """Say how many of the steps of a run crossed a jump."""
@@ -118,42 +79,7 @@ def steps_of(problem: Problem, method: Method, end: float, located: bool) -> Ste
     """Return the steps of a run to an end time; `located` says that they end at jumps of the field in the state."""
     if located:
         return LocatedControl.until(end, problem, method)  # type: ignore[return-value]  # of this class
-    return Steps(Loop(with_edges(problem, end), method))
-
-
-def _engine(make: Callable[[], Any], loop: Loop, *shortcut: Any) -> Engine:
-    """Return the engine of a compiled loop on (q, m, z)."""
-    from ..compile.lazily import program
-
-    made, (y, system) = program(make, *shortcut), loop.problem.kernel_data(floats.number)
-    columns = COLUMNS + len(y[2])
-    return Engine(made.run, y, system, float, lambda n: np.empty((n, columns)), made.is_warm, None)
-
-
-def _between_samples(loop: Loop) -> Engine:
-    """Return the loop between two samples."""
-    return _engine(loop.between_samples, loop, "loop between samples", *loop.structure)
-
-
-def _sampled(engine: Engine, loop: Loop, sample: InPython) -> Engine:
-    """Return a loop between samples with samples in plain Python."""
-    advance = sampling(engine.advance, sample, loop.space, loop.steps_per_sample())
-    return _begun(dataclasses.replace(engine, advance=advance), loop, sample)
-
-
-def _begun(engine: Engine, loop: Loop, sample: InPython) -> Engine:
-    """Return a loop with the state after the first sample."""
-    t0, (q, m, z) = loop.problem.t0, engine.y
-    return dataclasses.replace(engine, y=(q, m, sample.numbers(t0, (q, m, z), f"at the start (t = {t0:g})")))
-
-
-def _interpolate(loop: Loop) -> Any:
-    """Return the compiled dense output between steps."""
-
-    def make() -> Any:
-        return interpolating(one_step(loop.step(), loop.torque()), loop.space)
-
-    return compiled(make, "interpolate under control", *loop.structure)
+    return Steps(System(with_edges(problem, end), method))
 
 
 # --- runs -------------------------------------------------------------------------------------------

@@ -28,11 +28,13 @@ from ..physics.problem import Problem
 from ..results.derivatives import STATE
 from ..results.trajectory import Trajectory
 from .adaptive import Path
-from .control import Loop, full_names, sampling_of, with_controller
+from .control import full_names, sampling_of, with_controller
 from .cut_steps import with_edges
 from .dense import Dense, path_of
 from .directions import Direction, by_name, directions_of, seeds, table, varied_parameters
 from .moving_edges import warn_of_fixed_edges
+from .parts import Commands
+from .system import System
 from .tangent import Tangent, check_tangent
 from .tangent_steps import Pairs, in_batches, rotation_and_momentum, turned, turned_back
 
@@ -60,8 +62,8 @@ class ClosedLoop:
 
     problem: Problem
     """The problem with its controller."""
-    loop: Loop
-    """The loop of the run, whose steps end at the edges of the field."""
+    system: System
+    """The system of the run, whose steps end at the edges of the field."""
     path: Path
     sampled: np.ndarray
     """Which of the states are those of samples."""
@@ -69,7 +71,7 @@ class ClosedLoop:
     def groups(self, directions: list[Direction]) -> list[Group]:
         """Return the directions in groups of a width that is compiled."""
         return [
-            Group(table(*seeds(self.loop.problem, [directions[i] for i in some], other)[:2], width),
+            Group(table(*seeds(self.system.problem, [directions[i] for i in some], other)[:2], width),
                   np.hstack([turned(self.path.rows[:, :COLUMNS], other), self.path.rows[:, COLUMNS:]]), other, some)
             for other, some, width in in_batches(directions)
         ]  # fmt: skip
@@ -98,10 +100,10 @@ class ClosedLoop:
 
     @property
     def _columns(self) -> tuple[Any, ...]:
-        return tuple(self.loop.field.columns.values())
+        return tuple(self.system.commands.field.columns.values())
 
     def _check(self, t: float, fine: bool, output: np.ndarray) -> None:
-        name = self.loop.method.name
+        name = self.system.method.name
         if not fine:
             raise StepError(f"the step of {name} from t = {t:g} failed with tangents")
         if not np.isfinite(output).all():
@@ -114,17 +116,23 @@ class ClosedLoop:
         from ..compile.batch import tangents
         from ..compile.lazily import program
 
-        loop, width, there = self.loop, group.data.shape[1] - 1, places(self.loop.field)
-        parameters, columns = len(group.data) - COLUMNS - 6, tuple(loop.field.columns)
+        system, commands, width = self.system, self.system.commands, group.data.shape[1] - 1
+        there, parameters, columns = (
+            places(commands.field),
+            len(group.data) - COLUMNS - 6,
+            tuple(commands.field.columns),
+        )
         first = unrolled_kernel("system", f"({''.join(f'system[2][{i}], ' for i in there)})")
 
         def build() -> Any:
             made = tangents.closed_loop(
-                loop.step(), loop.torque(), loop.sample(), first, loop.space, len(there), parameters, columns, width
-            )
+                system.step(), system.torque(), commands.sample(), first, system.space, len(there), parameters,
+                columns, width,
+            )  # fmt: skip
             return getattr(made, which)
 
-        return program(build, "tangents under control", which, width, columns, *loop.sampled_structure).run
+        key = *commands.sampled_key, *system.key
+        return program(build, "tangents under control", which, width, columns, *key).run
 
 
 class ControlledTangent(Tangent):
@@ -135,7 +143,7 @@ class ControlledTangent(Tangent):
     """
 
     def __init__(self, closed: ClosedLoop, seen: np.ndarray | None = None, known: Any = None) -> None:
-        super().__init__(Pairs(closed.problem, closed.loop.method, False), closed.path, np.inf, seen=seen)
+        super().__init__(Pairs(closed.problem, closed.system.method, False), closed.path, np.inf, seen=seen)
         self._closed = closed
         self._known: dict[Any, list[tuple[Group, np.ndarray]]] = {} if known is None else known
 
@@ -217,23 +225,23 @@ def check(problem: Problem, control: Controller, period: float, method: Method) 
             "it (where, abs, comparisons of R or omega), where the derivatives would jump; use a smooth formula"
         )
     check_tangent(problem, method)
-    Loop(with_controller(problem, control, period), method).check_formula("tangent=True")
+    Commands(with_controller(problem, control, period)).check_formula("tangent=True")
 
 
-def _at_breaks(loop: Loop, path: Path) -> np.ndarray:
+def _at_breaks(law: Commands, path: Path) -> np.ndarray:
     """Return which states, but the last, are where a thruster is switched off: adaptive steps end there.
 
     This time depends on the state before, so it must be met within a step.
     """
     found = np.zeros(len(path.times), dtype=bool)
-    if loop.control.breaks_text is None:
+    if law.control.breaks_text is None:
         return found
-    text, _ = loop.control.breaks_text
-    numbers = dict(zip(places(loop.field), path.rows[:-1, COLUMNS:].T, strict=True))
-    left = formula_kernel(text, floats.number)(tuple(numbers.get(i, x) for i, x in enumerate(loop.field.parameters)))
+    text, _ = law.control.breaks_text
+    numbers = dict(zip(places(law.field), path.rows[:-1, COLUMNS:].T, strict=True))
+    left = formula_kernel(text, floats.number)(tuple(numbers.get(i, x) for i, x in enumerate(law.field.parameters)))
     for time in left:
         off = np.abs(path.times[:-1] + time - path.times[1:])
-        found[1:] |= (time > 0) & (off <= AT_BREAK * loop.control.values[PERIOD])
+        found[1:] |= (time > 0) & (off <= AT_BREAK * law.control.values[PERIOD])
     found[-1] = False
     return found
 
@@ -242,12 +250,12 @@ def with_tangent(problem: Problem, control: Controller, period: float, method: M
     """Add the tangent to a run under control, all of whose steps are in memory."""
     inner = with_controller(problem, control, period)
     path = sol.dense.path if isinstance(sol.dense, Dense) else path_of(inner, sol)
-    loop = Loop(with_edges(inner, float(path.times[-1])), method)
+    system = System(with_edges(inner, float(path.times[-1])), method)
     sampled = sampling_of(inner, period).are_samples(path.times)
-    chosen = ~_at_breaks(loop, path) | sampled
+    chosen = ~_at_breaks(system.commands, path) | sampled
     some = dataclasses.replace(path, times=path.times[chosen], rows=path.rows[chosen])
     seen = None if chosen.all() else path.times
-    sol.tangent = ControlledTangent(ClosedLoop(inner, loop, some, sampled[chosen]), seen)
+    sol.tangent = ControlledTangent(ClosedLoop(inner, system, some, sampled[chosen]), seen)
     for event in sol.events:
         event.tangent = sol.tangent.at(event.t)
     return sol

@@ -14,13 +14,11 @@ import numpy as np
 from ..compile.clock import Stopwatch
 from ..errors import InputError, StepError, ToleranceWarning
 from ..kernels.loops import COLUMNS, adaptive_stepping
-from ..kernels.sampled import broken_adaptively, held_adaptively, sampling_adaptively
-from ..methods.adaptive.controller import controlled_step_from_estimate, exact
+from ..kernels.sampled import sampling_adaptively
 from ..methods.adaptive.verner87 import verner87
 from ..numbers import floats
 from ..numbers.dispatch import kernel
-from ..physics.control.controller import CLOCK, Controller
-from ..physics.fields.kernels import formula_kernel
+from ..physics.control.controller import Controller
 from ..physics.fields.switches import between, edges
 from ..physics.observers.event import Event
 from ..physics.problem import Problem
@@ -28,7 +26,7 @@ from ..physics.validate import MOST_STEPS
 from ..results.trajectory import Trajectory, info_of
 from . import located
 from .adaptive import Path, Run
-from .control import Loop, check_body, place_of, sampled, sampling_of, with_controller
+from .control import check_body, sampled, sampling_of, with_controller
 from .control_in_python import InPython
 from .dense import Dense, states_of
 from .error_estimate import estimated
@@ -37,9 +35,10 @@ from .failures import gave_up
 from .integrator import check_compiled, check_fit
 from .located import LocatedRun
 from .located_steps import warn_of_jumps
+from .parts import Commands
 from .schedule import Schedule, scheduled
 from .step_control import PAIR_STEPS, AdaptiveStep
-from .system import compiled
+from .system import System, compiled
 from .tolerance import Wish, check_tolerance, missed, running, sampled_every
 
 REASON = "control: a Runge-Kutta pair 8(7), steps end at the samples"
@@ -49,25 +48,25 @@ REASON = "control: a Runge-Kutta pair 8(7), steps end at the samples"
 class SampledStep(AdaptiveStep):
     """Adaptive steps with samples of a controller in between."""
 
-    parts: Loop | None = None
+    system: System | None = None
     in_python: InPython | None = None
 
     @functools.cached_property
     def adaptive_loop(self) -> Any:
         """The loop over steps and samples: compiled if the controller is a formula."""
-        assert self.parts is not None
-        loop, key = self.parts, (self.name, *self.structure)
-        places = loop.period_place, place_of(loop.control, CLOCK)
+        assert self.system is not None
+        commands = self.system.commands
+        places = commands.period_place, commands.clock_place
 
         def between() -> Any:
             return kernel(adaptive_stepping(self.make(), self.space))
 
-        if not loop.is_formula:
-            inner = compiled(between, "adaptive loop", *key)
+        if not commands.is_formula:
+            inner = compiled(between, "adaptive loop", self.name, *self.structure)
             return sampling_adaptively(inner, self.in_python, self.space, *places)  # type: ignore[arg-type]
         return compiled(
-            lambda: sampling_adaptively(between(), loop.sample(), self.space, *places),
-            "sampled adaptive loop", *loop.sampled_structure,
+            lambda: sampling_adaptively(between(), commands.sample(), self.space, *places),
+            "sampled adaptive loop", *commands.sampled_key, *self.structure,
         )  # fmt: skip
 
 
@@ -95,8 +94,8 @@ class SampledRun(Run):
     def pieces(self) -> Iterator[Path]:
         """Yield the path in pieces, as `Run.pieces`, up to the one in which the run is seen to diverge."""
         assert isinstance(self.controlled_step, SampledStep)
-        assert self.controlled_step.parts is not None
-        period = float(self.system[2][self.controlled_step.parts.period_place])
+        assert self.controlled_step.system is not None
+        period = float(self.system[2][self.controlled_step.system.commands.period_place])
         self.needed, states, samples, current = 0.0, 0, np.empty(0, int), 0.0
         for piece in super().pieces():
             passed = np.ceil((piece.times - self.problem.t0) / period - WITHIN)
@@ -130,22 +129,11 @@ def hopeless_steps(steps: np.ndarray, left: float, most: float) -> float:
     return needed if needed > HOPELESS * most else 0.0
 
 
-def _kind(loop: Loop, sample: InPython) -> SampledStep:
-    control, order = loop.control, int(verner87.order)
-    later = None if control.later_text is None else formula_kernel(control.later_text, floats.number)
-
-    def make() -> Any:
-        plain = functools.partial(controlled_step_from_estimate, verner87, floats.number, loop.torque())
-        if control.breaks_text is None:
-            return held_adaptively(plain(), loop.placing(), later)
-        text, count = control.breaks_text
-        assert later is not None
-        breaks = formula_kernel(text, floats.number)
-        return broken_adaptively(plain(), plain(length=exact), loop.placing(), later, breaks, count)
-
+def _kind(system: System, sample: InPython) -> SampledStep:
+    order = int(verner87.order)
     return SampledStep(
-        verner87.name, loop.structure, make, lambda tolerance: order, PAIR_STEPS, space=loop.space, parts=loop,
-        in_python=sample,
+        verner87.name, system.key, system.attempt, lambda tolerance: order, PAIR_STEPS, space=system.space,
+        system=system, in_python=sample,
     )  # fmt: skip
 
 
@@ -164,15 +152,16 @@ def solve_to(
     watch, inner = Stopwatch(), with_controller(problem, control, period)
     check_fit(verner87, inner)
     schedule = _schedule(problem, inner, end, wish)
-    loop, sample = Loop(schedule.problem, verner87), InPython(inner)
-    if not (loop.is_formula or wish.of_steps):
+    law, sample = Commands(schedule.problem), InPython(inner)
+    if not (law.is_formula or wish.of_steps):
         raise InputError(
-            f"tol repeats a run with smaller steps, and {loop.control.template.user.owner} is called as plain Python, "
+            f"tol repeats a run with smaller steps, and {law.control.template.user.owner} is called as plain Python, "
             "which may remember what it was asked; give step_tol, or write it as a formula"
         )
     reason = REASON + f"; {sampled_every(schedule.spacing)}" * (schedule.spacing > 0)
-    first = sample.numbers(problem.t0, loop.problem.kernel_data(floats.number)[0], f"at the start (t = {problem.t0:g})")
-    sided = located.held(schedule) if loop.is_formula else None
+    y, _ = schedule.problem.kernel_data(floats.number)
+    first = sample.numbers(problem.t0, y, f"at the start (t = {problem.t0:g})")
+    sided = located.held(schedule) if law.is_formula else None
     with sampled(inner, period), running(inner, wish, progress):
         run, path, error = _run(
             SampledRun if sided is None else LocatedSampledRun, problem, sided or schedule, sample, first, wish
@@ -180,7 +169,7 @@ def solve_to(
         if sided is not None and not (path.finished and (error or 0.0) <= wish.tol):  # it may slide along a jump
             run, path, error = _run(SampledRun, problem, schedule, sample, first, wish)
     if wish.of_steps and not isinstance(run, LocatedRun):
-        remedy = "make the jump a steep slope (tanh)" if loop.is_formula else "write the controller as a formula"
+        remedy = "make the jump a steep slope (tanh)" if law.is_formula else "write the controller as a formula"
         warn_of_jumps(problem, verner87, None, len(path.times), lambda: path, remedy)
     happened: list[Any] = []
     if events:
@@ -239,8 +228,8 @@ def _run(
 
     The error is that of attitude and momentum, the states of the problem without its controller.
     """
-    loop = Loop(schedule.problem, verner87)
-    run = make(loop.problem, _kind(loop, sample), schedule.legs[-1].end, wish.tol, schedule)
+    kind = _kind(System(schedule.problem, verner87), sample)
+    run = make(schedule.problem, kind, schedule.legs[-1].end, wish.tol, schedule)
     run.y, run.measured = (*run.y[:2], first), problem
     if wish.of_steps:
         schedule.warn_of_hidden_pulses(wish.tol)

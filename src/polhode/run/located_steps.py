@@ -31,9 +31,9 @@ from ..physics.problem import Problem
 from ..physics.units import ScaledRun, rescaled, units_of_steps
 from .adaptive import Path, interpolated
 from .event_search import GLANCES, grazes, with_edges
-from .integrator import Engine, beginning, check_fit
+from .integrator import Engine, check_fit
 from .located import FEW, MANY, SHORT, Change, gaps, glimpsed, located, off_side, placed, settled, signed_gaps
-from .system import between_steps, engine
+from .system import System
 
 MOST_PARTS = 16
 """Most parts of a step: with more of them, the motion slides along a surface."""
@@ -188,14 +188,19 @@ class LocatedSteps:
         return self.problem.field
 
     @functools.cached_property
-    def held(self) -> Engine:
-        """The loop on one side of every condition."""
-        return engine(self.problem, self.method)
+    def sides(self) -> System:
+        """The steps on one side of every condition."""
+        return System(self.problem, self.method)
 
     @functools.cached_property
-    def crossing(self) -> Engine:
-        """The loop that crosses jumps."""
-        return engine(self.whole, self.method)
+    def crossing(self) -> System:
+        """The steps that cross jumps."""
+        return System(self.whole, self.method)
+
+    @property
+    def held(self) -> Engine:
+        """The loop on one side of every condition."""
+        return self.sides.engine
 
     def engine(self) -> Engine:
         """Return the engine of a run."""
@@ -206,19 +211,11 @@ class LocatedSteps:
 
     def between(self, system: Any) -> Callable[..., np.ndarray | None]:
         """Return the dense output on the sides of a system."""
-        return dense(between_steps(self.problem, self.method), system)
+        return dense(self.sides.between, system)
 
     def across(self, system: Any) -> Callable[..., np.ndarray | None]:
         """Return the dense output across jumps."""
-        return dense(between_steps(self.whole, self.method), system)
-
-    def row(self, y: Any) -> np.ndarray:
-        """Return a state as a row, without low parts."""
-        return np.array([*y[0], *y[1]])
-
-    def state(self, row: np.ndarray) -> Any:
-        """Return the state in a row."""
-        return beginning(self.method)((tuple(row[:4].tolist()), tuple(row[4:].tolist())))
+        return dense(self.crossing.between, system)
 
     def parts(self, t: float, row: np.ndarray, end: float) -> tuple[list[Part], np.ndarray] | None:
         """Return the parts of a step from a state at `t`, and the state at its end; None if the motion slides."""
@@ -308,7 +305,7 @@ class LocatedSteps:
     def path(self, h: float, count: int) -> Path:
         """Return all states of a run."""
         rows = self.held.buffer(count + 1)
-        rows[0] = self.row(self.held.y)
+        rows[0] = self.sides.row(self.held.y)
         self.advance(h, self.problem.t0, 0, count, 1, count, self.held.y, self.held.system, rows[1:])
         return Path(self.problem.t0 + np.arange(count + 1) * h, rows)
 
@@ -318,7 +315,7 @@ class LocatedSteps:
         Return the state, the rows, the residual, whether all steps succeeded, and whether a condition changed. States
         do not depend on `count`: sides follow from the state at the start of a step.
         """
-        row, t = self.row(y), t0 + n * h
+        row, t = self.sides.row(y), t0 + n * h
         count = self._without_edge(t, h, count)
         here = self._settled(t, row, self.moments(np.array([t + h / 2])))
         buffer, filled = self.held.buffer(count), 0
@@ -339,11 +336,11 @@ class LocatedSteps:
 
     def _last(self, h: float, t0: float, n: int, y: Any, made: np.ndarray) -> tuple[Any, np.ndarray, float, bool, bool]:
         """Make one step in parts, or across a jump, after those of a block."""
-        found = self.parts(t0 + n * h, self.row(y), t0 + (n + 1) * h)
+        found = self.parts(t0 + n * h, self.sides.row(y), t0 + (n + 1) * h)
         if found is not None:
-            return self.state(found[1]), np.concatenate([made, found[1][None]]), 0.0, True, True
+            return self.sides.state(found[1]), np.concatenate([made, found[1][None]]), 0.0, True, True
         buffer = self.held.buffer(1)
-        y, _, filled, residual, fine = self.crossing.advance(
+        y, _, filled, residual, fine = self.crossing.engine.advance(
             h, t0, n, 1, 1, n + 1, y, self._crossing_system(t0 + (n + 0.5) * h), buffer
         )
         self.slid += int(fine)
@@ -356,7 +353,7 @@ class LocatedSteps:
         return min(count, int((ahead[0] + tiny - t) // h)) if len(ahead) else count
 
     def _crossing_system(self, t: float) -> Any:
-        inertia, inverse, p = self.crossing.system
+        inertia, inverse, p = self.crossing.engine.system
         if isinstance(self.whole.field, PiecewiseField):
             last = len(self.whole.field.parameters) - 1
             p = (*p[:last], float(self.moments(np.array([t]))[0]), *p[last + 1 :])

@@ -6,18 +6,29 @@ A `System` passes what it builds through its parts, each of which may wrap it or
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Hashable
 from typing import Any
 
+import numpy as np
+
+from ..errors import InputError
+from ..kernels.sampled import broken_adaptively, broken_step, held_adaptively, held_step, placing
+from ..kernels.so3 import matrix, times
+from ..kernels.unroll import unrolled_kernel
 from ..methods.adaptive import components
-from ..methods.adaptive.controller import chosen, controlled
+from ..methods.adaptive.controller import chosen, controlled, exact
 from ..methods.adaptive.verner87 import PAIR, SAFETY, verner87
 from ..numbers import floats
+from ..numbers.dispatch import kernel
+from ..physics.axes import axes
+from ..physics.control.controller import CLOCK, PERIOD, ControlField, control_in
 from ..physics.fields import Field
 from ..physics.fields.kernels import coupled_kernel, formula_kernel
 from ..physics.fields.parameters import leaves_of
-from ..physics.fields.states import coupled_text
+from ..physics.fields.states import coupled_text, places
 from ..physics.problem import Problem
+from ..symbolic.tracing import UntraceableError
 
 Kernel = Callable[..., Any]
 Make = Callable[..., Kernel]
@@ -101,6 +112,141 @@ class FieldStates(Part):
         return chosen(estimated, judged, self.torque(make))
 
 
+# --- commands and memory of a controller --------------------------------------------------------------
+
+
+def is_formula(control: ControlField) -> bool:
+    """Return whether a controller is a formula."""
+    try:
+        control.sampled_text  # noqa: B018 - traced here
+    except UntraceableError:
+        return False
+    return True
+
+
+def place_of(control: ControlField, name: str) -> int:
+    """Return the place of a number of a controller among the parameters of the field that contains it."""
+    before = list(control.values)[: list(control.values).index(name)]
+    return control.first + sum(len(leaves_of(control.values[other])) for other in before)
+
+
+class Commands(Part):
+    """Commands and memory of a controller: constant between its samples, or they change in a way known exactly."""
+
+    @functools.cached_property
+    def field(self) -> Field:
+        """The field, with the torques of the controller."""
+        assert self.problem.field is not None
+        return self.problem.field
+
+    @functools.cached_property
+    def control(self) -> ControlField:
+        """The controller, with its parameters numbered as in the field."""
+        found = control_in(self.field)
+        assert found is not None
+        return found
+
+    @property
+    def size(self) -> int:
+        """Count of the numbers."""
+        return len(places(self.field))
+
+    @property
+    def period_place(self) -> int:
+        """Place of the period among the parameters of the field."""
+        return place_of(self.control, PERIOD)
+
+    @property
+    def clock_place(self) -> int:
+        """Place of the time of the first sample among them."""
+        return place_of(self.control, CLOCK)
+
+    @property
+    def is_formula(self) -> bool:
+        """Whether the controller is a formula."""
+        return is_formula(self.control)
+
+    def key(self, other: Callable[[], tuple[Hashable, ...]]) -> tuple[Hashable, ...]:
+        """Return what the kernels between samples are built from."""
+        control = self.control
+        texts = repr((control.later_text, control.breaks_text, places(self.field), self.clock_place))
+        return "held", texts, *other()
+
+    @property
+    def sampled_key(self) -> tuple[Hashable, ...]:
+        """What a sample is built from, besides."""
+        return repr(self.control.sampled_text), self.period_place
+
+    def placing(self) -> Kernel:
+        """Return the kernel that puts z and the time among the parameters."""
+        count = len(self.field.parameters) + len(self.problem.axes_quaternion)
+        return placing(count, places(self.field), self.clock_place)
+
+    def step(self, make: Make) -> Kernel:
+        """Return the kernel of a step on (q, m, z)."""
+        later, breaks, count = self._between_samples()
+        if breaks is None:
+            return held_step(make(), self.placing(), later)
+        return broken_step(make(), self.placing(), later, breaks, count)
+
+    def attempt(self, make: Make) -> Kernel:
+        """Return the kernel of a controlled step on (q, m, z)."""
+        later, breaks, count = self._between_samples()
+        if breaks is None:
+            return held_adaptively(make(), self.placing(), later)
+        return broken_adaptively(make(), make(length=exact), self.placing(), later, breaks, count)
+
+    def _between_samples(self) -> tuple[Any, Any, int]:
+        """Return the kernels of z after a time, and of the times of breaks; None if there are none."""
+        text, count = self.control.breaks_text or (None, 0)
+        texts = self.control.later_text, text
+        later, breaks = (None if x is None else formula_kernel(x, floats.number) for x in texts)
+        return later, breaks, count
+
+    def sample(self) -> Callable[..., Any]:
+        """Return the kernel of a sample of a controller that is a formula: (t, y, system) -> y."""
+        value, place = formula_kernel(self.control.sampled_text, floats.number), self.placing()
+        attitude, vector, _, _ = axes(self.problem.body.has_principal_rotation, len(self.field.parameters))
+        # constants of the formula become numbers of the type of the state
+        numbers = "".join(f"z[{i}] + zero, " for i in range(len(places(self.field))))
+        alike = unrolled_kernel("z, zero", f"({numbers})")
+
+        @kernel
+        def sample(t: Any, y: Any, system: Any) -> Any:
+            here = place(system, y[2], t)
+            z = value(t, attitude(y[0], here), vector(times(here[1], y[1]), here), here[2])
+            return y[0], y[1], alike(z, 0 * y[0][0])
+
+        return sample
+
+    def steps_per_sample(self) -> Callable[..., Any]:
+        """Return the kernel (h, system) -> the number of steps in a period."""
+        place = self.period_place
+
+        @kernel
+        def steps_per_sample(h: Any, system: Any) -> Any:
+            return int(system[2][place] / h + 0.5)
+
+        return steps_per_sample
+
+    def check_formula(self, what: str) -> None:
+        """Refuse a controller that is not a formula where it must be compiled."""
+        try:
+            self.control.sampled_text  # noqa: B018 - traced here
+        except UntraceableError as fault:
+            raise InputError(f"{what} needs a controller that is a formula: {fault}") from None
+
+    def first_samples(self, t0: float, q: np.ndarray, omega: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Return what the controller decides at the start for many bodies, in the user's axes: (N, numbers)."""
+        from ..numbers import arrays  # noqa: F401 - makes arrays a number type
+
+        value = formula_kernel(self.control.sampled_text, floats.number)
+        found = value(t0, matrix(tuple(q.T)), tuple(omega.T), tuple(values.T))
+        return np.stack([np.broadcast_to(x, len(q)) for x in found], axis=1)
+
+
 def parts_of(problem: Problem) -> tuple[Part, ...]:
     """Return the parts of a problem, in the order in which they wrap a step."""
-    return (FieldStates(problem),) if has_states(problem) else ()
+    if not has_states(problem):
+        return ()
+    return (FieldStates(problem) if control_in(problem.field) is None else Commands(problem),)

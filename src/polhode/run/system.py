@@ -5,19 +5,22 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..kernels.loops import COLUMNS, ROTATION, StateSpace, fitted, interpolating, one_step, stepping, with_states
+from ..kernels.sampled import sampling
 from ..methods import Method
 from ..methods.adaptive.controller import controlled_step_from_estimate
 from ..methods.combinators.compose import collapsed_step, whole
+from ..numbers.dispatch import kernel
 from ..numbers.precision import guarded
 from ..physics.problem import Problem
 from ..physics.validate import number_of_digits
 from .integrator import (
     Engine,
+    beginning,
     check_fit,
     kept_step,
     number_type,
@@ -27,7 +30,10 @@ from .integrator import (
     structure,
     torque_kernel,
 )
-from .parts import Kernel, Make, Part, parts_of
+from .parts import Commands, Kernel, Make, Part, parts_of
+
+if TYPE_CHECKING:
+    from .control_in_python import InPython
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -91,6 +97,13 @@ class System:
         return parts_of(self.problem)
 
     @property
+    def commands(self) -> Commands:
+        """The part of a controller."""
+        (part,) = self.parts
+        assert isinstance(part, Commands)
+        return part
+
+    @property
     def size(self) -> int:
         """Count of the numbers of the parts."""
         return sum(part.size for part in self.parts)
@@ -126,9 +139,12 @@ class System:
 
     @functools.cached_property
     def engine(self) -> Engine:
-        """The loop over equal steps, with its start."""
+        """The loop over equal steps, with its start; those of a controlled body are between two samples."""
+        return self._engine(self._equal_loop, "loop")
+
+    def _engine(self, make: Make, *shortcut: Hashable) -> Engine:
         with guarded(self.digits):
-            advance, warm = self._built(self._equal_loop, "loop")
+            advance, warm = self._built(make, *shortcut)
             y, data = start(self.problem, self.method, self._number)
         columns = COLUMNS + (self.size or self.method.kept_memory)
         kind = float if self.digits is None else object
@@ -139,7 +155,28 @@ class System:
         )  # fmt: skip
 
     def _equal_loop(self) -> Kernel:
-        return stepping(self.step(), self.torque(), self.space, *self.method.processors(self._number))
+        processors = () if self.parts else self.method.processors(self._number)  # a step in parts is a whole one
+        return stepping(self.step(), self.torque(), self.space, *processors)
+
+    def sampled(self, sample: InPython, advance: Kernel | None = None) -> Engine:
+        """Return the loop over equal steps and samples of a controller, with the state after the first sample.
+
+        Samples of a formula are compiled with the steps. Others are called in plain Python, around the loop `advance`
+        between two samples, by default that of `engine`.
+        """
+        commands, t0 = self.commands, self.problem.t0
+
+        def around(loop: Kernel, sample: Any) -> Kernel:
+            return sampling(loop, sample, self.space, commands.steps_per_sample())
+
+        if advance is None and commands.is_formula:
+            engine = self._engine(
+                lambda: around(kernel(self._equal_loop()), commands.sample()), "sampled loop", *commands.sampled_key
+            )
+        else:
+            engine = dataclasses.replace(self.engine, advance=around(advance or self.engine.advance, sample))
+        q, m, z = engine.y
+        return dataclasses.replace(engine, y=(q, m, sample.numbers(t0, (q, m, z), f"at the start (t = {t0:g})")))
 
     @functools.cached_property
     def between(self) -> Any:
@@ -150,6 +187,18 @@ class System:
     def _between(self) -> Kernel:
         space = ROTATION if self.method.has_own_time else self.space  # times are not kept in the states of a result
         return interpolating(one_step(self.step_alone(), self.torque()), space)
+
+    # --- states and rows ----------------------------------------------------------------------------
+
+    def row(self, y: Any) -> np.ndarray:
+        """Return a state as a row, without low parts."""
+        return np.array([x for part in y[: 2 + bool(self.parts)] for x in part])
+
+    def state(self, row: np.ndarray) -> Any:
+        """Return the state in a row."""
+        x = row.tolist()
+        y = tuple(x[:4]), tuple(x[4:COLUMNS])
+        return (*y, tuple(x[COLUMNS:])) if self.parts else beginning(self.method)(y)
 
     def _built(self, make: Callable[[], Kernel], *shortcut: Hashable) -> tuple[Any, bool]:
         """Return the function that `make` builds, compiled where it can be, and whether that is done already."""

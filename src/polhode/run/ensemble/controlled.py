@@ -13,6 +13,7 @@ from ...physics.fields.template import unbound
 from ...physics.problem import Problem
 from ...physics.validate import real_array
 from .. import control, control_tangent
+from ..parts import Commands
 from .batch import BodyBatch
 from .inputs import Inputs
 
@@ -44,7 +45,7 @@ def check_controlled(batch: BodyBatch, method: Method) -> None:
 
 def check_closed_loops(model: Problem, method: Method, tangent: bool, **in_lanes: Any) -> None:
     """Refuse a controller that is no formula, and derivatives with what only lanes know."""
-    control.Loop(model, method).check_formula("an ensemble")
+    Commands(model).check_formula("an ensemble")
     if not tangent:
         return
     for name, value in in_lanes.items():

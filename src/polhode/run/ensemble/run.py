@@ -19,6 +19,7 @@ from ...physics.fields.states import places
 from ...physics.observers.statistics import same_system
 from .. import control
 from ..integrator import beginning, torque_kernel, unchanged
+from ..parts import Commands
 from ..system import System
 from . import backwards, edges, kept_times
 from .lane_steps import LaneSteps, lane_steps
@@ -37,8 +38,8 @@ def _compiled(task: Task) -> Any:
     def build_loop() -> Any:
         parts = *_step(task), _sizes(task), batch.per_body_dt, _beginning(task)
         if control.is_controlled(task.model):
-            loop = control.Loop(task.model, method)
-            return fixed_step.loop(*parts, sample=loop.sample(), period=loop.period_place)
+            law = Commands(task.model)
+            return fixed_step.loop(*parts, sample=law.sample(), period=law.period_place)
         return fixed_step.loop(
             *parts, *method.processors(floats.number), method.has_own_time, task.wanted, kept=method.kept_memory,
             system_of=_observed_system(task),
@@ -49,9 +50,6 @@ def _compiled(task: Task) -> Any:
 
 def _step(task: Task) -> tuple[Any, Any]:
     """Return the kernels of the step and of the torque."""
-    if control.is_controlled(task.model):
-        loop = control.Loop(task.model, task.method)
-        return loop.step(), loop.torque()
     system = System(task.model, task.method)
     step, torque = system.step(), system.torque()
     return (step, torque) if task.tangent_places is None else (_with_tangent(task, step), torque)
@@ -96,7 +94,7 @@ def _structure(task: Task) -> tuple[Hashable, ...]:
     observed = None if task.wanted is None else task.wanted.structure
     model, method = task.model, task.method
     if control.is_controlled(model):
-        return task.batch.own is not None, *control.Loop(model, method).sampled_structure
+        return task.batch.own is not None, *Commands(model).sampled_key, *System(model, method).key
     return task.batch.own is not None, observed, task.tangent_places, *System(model, method).key
 
 
@@ -273,8 +271,8 @@ def _run_on_card(task: Task, found: Any, threads: int | None) -> None:
     def build_loop() -> Any:
         parts = *_step(task), _sizes(task), _beginning(task)
         if control.is_controlled(task.model):
-            loop = control.Loop(task.model, method)
-            return cuda.loop(*parts, sample=loop.sample(), steps_per_sample=loop.steps_per_sample())
+            law = Commands(task.model)
+            return cuda.loop(*parts, sample=law.sample(), steps_per_sample=law.steps_per_sample())
         return cuda.loop(
             *parts, *method.processors(floats.number), method.has_own_time, task.wanted, method.kept_memory,
             _observed_system(task),

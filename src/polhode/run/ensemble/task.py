@@ -25,7 +25,7 @@ from .. import control, control_fixed, with_states
 from ..dense import Steps, dense_between
 from ..integrator import keeping, with_first_states
 from ..located_steps import LocatedSteps, can_locate
-from ..parts import groups, has_states
+from ..parts import Commands, groups, has_states
 from ..step_control import EPS
 from ..step_count import step_numbers
 from . import alone, kept_times, one_by_one, tangents, varying
@@ -332,7 +332,7 @@ def _first_samples(task: Task) -> np.ndarray:
     batch = task.batch
     omega = batch.omega_of(batch.momentum)
     q, w, values = (np.broadcast_to(x, (batch.number, x.shape[-1])) for x in (batch.quaternion, omega, batch.values))
-    return control.Loop(task.model, task.method).first_samples(task.t0, q, w, values)
+    return Commands(task.model).first_samples(task.t0, q, w, values)
 
 
 def _states_of_fields(
