@@ -156,3 +156,6 @@ def test_bad_input_is_refused_with_a_sentence():
         ph.kinematics(lambda t: (math.sqrt(t), 0.0, 0.0), 1.0)
     with pytest.raises(StepError, match="not smooth enough at t = "):
         ph.kinematics(lambda t: (1 / (0.7 - t), 0.0, 0.0), 1.0)
+    for given in ({"tol": 1e-8}, {"dt": 0.125}):
+        with pytest.raises(StepError, match=r"has no Taylor series at t = 0.6"):
+            ph.kinematics(lambda t: (math.sqrt(0.6 - t), 0.0, 0.0), 1.0, digits=20, **given)

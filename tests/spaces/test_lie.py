@@ -3,6 +3,7 @@
 import functools
 import itertools
 import math
+import pickle
 from fractions import Fraction
 
 import mpmath
@@ -411,6 +412,33 @@ def test_a_step_that_fails_keeps_what_was_before():
 
     with pytest.raises(StepError, match="was not solved"):
         lie.solve("SO(3)", stiff, method="munthe_kaas(gauss2)", dt=0.5, steps=8)
+
+
+@every_group
+@pytest.mark.parametrize("method", ["taylor(4)", "munthe_kaas(gauss2)", "crouch_grossman(rk4)"])
+def test_a_velocity_without_a_value_fails_in_digits_as_in_doubles(name, method):
+    """Complex groups have room for the complex value that functions of mpmath return there."""
+    group = group_named(name)
+    rest = (1.0,) * (group.dimension - 1)
+
+    def W(t):
+        return (*rest, ph.math.sqrt(0.6 - t))
+
+    found = []
+    for digits in (None, 20):
+        with pytest.raises(StepError, match="the velocity W raised ValueError") as caught:
+            lie.solve(group, W, None, method, dt=0.125, steps=8, digits=digits)
+        found.append(caught.value.partial.t.tolist())
+    assert found[0] == found[1]
+
+
+@every_group
+def test_motions_are_pickled(name):
+    group = group_named(name)
+    sol = lie.solve(group, velocity(group), start(name), dt=0.125, steps=2)
+    back = pickle.loads(pickle.dumps(sol))
+    assert (back.y == sol.y).all()
+    assert back.defect() == sol.defect()
 
 
 def plain(t):

@@ -45,6 +45,10 @@ def _turn(A: Matrix) -> tuple[tuple[Any, ...], Matrix]:
     return v, _rows(so3.matrix(so3.exp(v)), A)
 
 
+def _so3_exp(A: Matrix) -> Matrix:
+    return _turn(A)[1]
+
+
 def _skew_basis(n: int) -> list[list[list[int]]]:
     """E_ji - E_ij for i < j; for n = 3 hat(e_1), hat(e_2), hat(e_3)."""
     pairs = [(1, 2), (2, 0), (0, 1)] if n == 3 else list(itertools.combinations(range(n), 2))
@@ -108,6 +112,14 @@ def _determinant(y: Matrix) -> Any:
     return y[0, 0] * y[1, 1] - y[0, 1] * y[1, 0]
 
 
+def _sl2_defect(y: Matrix) -> Any:
+    return _determinant(y) - 1
+
+
+def _sl2_tidied(y: Matrix) -> Matrix:
+    return y * (1 - _sl2_defect(y) / 2)
+
+
 def _sl2_exp(A: Matrix) -> Matrix:
     """cosh(r) + sinh(r)/r A with r^2 = -det A; circular functions if r^2 < 0."""
     square = (A[0, 0] - A[1, 1]) ** 2 / 4 + A[0, 1] * A[1, 0]
@@ -119,12 +131,16 @@ def _sl2_exp(A: Matrix) -> Matrix:
     return c * np.eye(2, dtype=int) + s * A
 
 
+def _heisenberg_defect(y: Matrix) -> Matrix:
+    return np.tril(y) - np.eye(3, dtype=int)
+
+
 def _unipotent(A: Matrix) -> Matrix:
     """1 + A + A^2/2, because A^3 = 0."""
     return np.eye(3, dtype=int) + A + A @ A / 2
 
 
-SO3 = Group("SO(3)", _skew_basis(3), exp=lambda A: _turn(A)[1], defect=_proper, tidied=_orthogonal)
+SO3 = Group("SO(3)", _skew_basis(3), exp=_so3_exp, defect=_proper, tidied=_orthogonal)
 """Rotations in three dimensions; the coordinates of a velocity are the angular velocity."""
 
 SU2 = Group(
@@ -138,13 +154,14 @@ SE3 = Group("SE(3)", _se3_basis(), exp=_se3_exp, defect=_se3_defect, tidied=_se3
 
 SL2 = Group(
     "SL(2,R)", [[[1, 0], [0, -1]], [[0, 1], [0, 0]], [[0, 0], [1, 0]]],
-    exp=_sl2_exp, defect=lambda y: _determinant(y) - 1, tidied=lambda y: y * (1 - (_determinant(y) - 1) / 2),
+    exp=_sl2_exp, defect=_sl2_defect, tidied=_sl2_tidied,
 )  # fmt: skip
 """Real 2 x 2 matrices of determinant 1; coordinates (a, b, c) of a velocity [[a, b], [c, -a]]."""
 
+
 HEISENBERG = Group(
     "Heisenberg", [[[0, a, c], [0, 0, b], [0, 0, 0]] for a, b, c in ((1, 0, 0), (0, 1, 0), (0, 0, 1))],
-    exp=_unipotent, defect=lambda y: np.tril(y) - np.eye(3, dtype=int),
+    exp=_unipotent, defect=_heisenberg_defect,
 )  # fmt: skip
 """Upper triangular 3 x 3 matrices with unit diagonal; coordinates (a, b, c) of a velocity: entries 12, 23, 13."""
 

@@ -108,10 +108,15 @@ def solve(
         formula = Formula(place, W, trivialised, start.t0, first.astype(complex if place.is_complex else float))
         setting = Setting(place, numbers, formula)
         advance = stepping(chosen.build(setting), no_torque, _state_space(setting))
+
+    def precisely(*arguments: Any) -> Any:
+        with numbers.precision():
+            return advance(*arguments)
+
     width = place.size**2 * (2 if place.is_complex else 1)
     dtype = object if numbers.digits else float
     run = Engine(
-        advance, setting.parts(first), None, numbers.number, lambda k: np.empty((k, width), dtype=dtype), True,
+        precisely, setting.parts(first), None, numbers.number, lambda k: np.empty((k, width), dtype=dtype), True,
         numbers.digits, plain=True,
     )  # fmt: skip
     state = RunState(run, start, dt, count, every, method=chosen)

@@ -70,6 +70,17 @@ def working(digits: int) -> Iterator[None]:
         _thread.current = outer
 
 
+@contextlib.contextmanager
+def real() -> Iterator[None]:
+    """Let functions of real numbers that have no real value raise ValueError, as those of floats do."""
+    context = _thread.current
+    before, context.trap_complex = context.trap_complex, True
+    try:
+        yield
+    finally:
+        context.trap_complex = before
+
+
 def public(value: Any) -> Any:
     """Convert a number, or an array of numbers, to the context of ``import mpmath``, with all digits."""
     if isinstance(value, np.ndarray):
