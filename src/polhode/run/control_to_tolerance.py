@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import functools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -13,11 +12,9 @@ import numpy as np
 
 from ..compile.clock import Stopwatch
 from ..errors import InputError, StepError, ToleranceWarning
-from ..kernels.loops import COLUMNS, adaptive_stepping
-from ..kernels.sampled import sampling_adaptively
+from ..kernels.loops import COLUMNS
 from ..methods.adaptive.verner87 import verner87
 from ..numbers import floats
-from ..numbers.dispatch import kernel
 from ..physics.control.controller import Controller
 from ..physics.fields.switches import between, edges
 from ..physics.observers.event import Event
@@ -38,36 +35,10 @@ from .located_steps import warn_of_jumps
 from .parts import Commands
 from .schedule import Schedule, scheduled
 from .step_control import PAIR_STEPS, AdaptiveStep
-from .system import System, compiled
+from .system import System
 from .tolerance import Wish, check_tolerance, missed, running, sampled_every
 
 REASON = "control: a Runge-Kutta pair 8(7), steps end at the samples"
-
-
-@dataclasses.dataclass(frozen=True)
-class SampledStep(AdaptiveStep):
-    """Adaptive steps with samples of a controller in between."""
-
-    system: System | None = None
-    in_python: InPython | None = None
-
-    @functools.cached_property
-    def adaptive_loop(self) -> Any:
-        """The loop over steps and samples: compiled if the controller is a formula."""
-        assert self.system is not None
-        commands = self.system.commands
-        places = commands.period_place, commands.clock_place
-
-        def between() -> Any:
-            return kernel(adaptive_stepping(self.make(), self.space))
-
-        if not commands.is_formula:
-            inner = compiled(between, "adaptive loop", self.name, *self.structure)
-            return sampling_adaptively(inner, self.in_python, self.space, *places)  # type: ignore[arg-type]
-        return compiled(
-            lambda: sampling_adaptively(between(), commands.sample(), self.space, *places),
-            "sampled adaptive loop", *commands.sampled_key, *self.structure,
-        )  # fmt: skip
 
 
 GROWING = 5
@@ -93,8 +64,6 @@ class SampledRun(Run):
 
     def pieces(self) -> Iterator[Path]:
         """Yield the path in pieces, as `Run.pieces`, up to the one in which the run is seen to diverge."""
-        assert isinstance(self.controlled_step, SampledStep)
-        assert self.controlled_step.system is not None
         period = float(self.system[2][self.controlled_step.system.commands.period_place])
         self.needed, states, samples, current = 0.0, 0, np.empty(0, int), 0.0
         for piece in super().pieces():
@@ -127,14 +96,6 @@ def hopeless_steps(steps: np.ndarray, left: float, most: float) -> float:
     diverges = len(steps) == GROWING and (np.diff(steps) > 0).all() and steps.sum() > SPENT * most
     needed = left * float(steps[-1]) if diverges else 0.0
     return needed if needed > HOPELESS * most else 0.0
-
-
-def _kind(system: System, sample: InPython) -> SampledStep:
-    order = int(verner87.order)
-    return SampledStep(
-        verner87.name, system.key, system.attempt, lambda tolerance: order, PAIR_STEPS, space=system.space,
-        system=system, in_python=sample,
-    )  # fmt: skip
 
 
 def solve_to(
@@ -228,7 +189,8 @@ def _run(
 
     The error is that of attitude and momentum, the states of the problem without its controller.
     """
-    kind = _kind(System(schedule.problem, verner87), sample)
+    system, order = System(schedule.problem, verner87), int(verner87.order)
+    kind = AdaptiveStep(verner87.name, system, lambda tolerance: order, most=PAIR_STEPS, sample=sample)
     run = make(schedule.problem, kind, schedule.legs[-1].end, wish.tol, schedule)
     run.y, run.measured = (*run.y[:2], first), problem
     if wish.of_steps:

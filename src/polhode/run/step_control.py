@@ -17,14 +17,13 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Hashable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._memo import MADE
 from ..compile.clock import counted
 from ..errors import InputError
-from ..kernels.loops import LATER, ROTATION, StateSpace, adaptive_stepping, interpolating, repeating
+from ..kernels.loops import LATER
 from ..methods import Method
-from ..methods.adaptive.controller import controlled_step_from_estimate
 from ..methods.adaptive.dormand_prince import dormand_prince
 from ..methods.adaptive.enright_verner76 import enright_verner76
 from ..methods.adaptive.verner87 import PAIR, verner87
@@ -39,10 +38,13 @@ from ..physics.mixed_precision import controlled_step_in_mixed_precision
 from ..physics.problem import Problem
 from ..physics.taylor_steps import MOST, Expanded, body, favouring_series, motion_series, packed_taylor_step
 from ..symbolic.expression import COMPARISONS, Expr, ordered, symbol
-from .integrator import structure, torque_kernel
 from .moderate import Moderate
+from .parts import Kernel, Make
 from .schedule import Schedule
-from .system import compiled
+from .system import System, compiled
+
+if TYPE_CHECKING:
+    from .control_in_python import InPython
 
 EPS = 2.0**-52
 SMALLEST, LARGEST = 1e-15, 0.1
@@ -107,22 +109,19 @@ FEW_ROWS, ROWS = 256, 4096
 
 @dataclasses.dataclass(frozen=True)
 class AdaptiveStep:
-    """A kind of adaptive step: its name, the key of its kernel, and the kernel for doubles."""
+    """A kind of adaptive step: its name, what is integrated, and its order for a tolerance."""
 
     name: str
-    structure: tuple[Hashable, ...]
-    make: Callable[[], Any]
+    system: System
     order_for: Callable[[float], int]
+    own: Make | None = None
+    """Builds its kernel, if that does not follow from the error estimates of the method."""
     most: float = math.inf
     """Attempted steps after which a run is abandoned."""
     ns: Callable[[int], float] = lambda order: math.inf
     """Nanoseconds for one attempted step of an order, by the model of `benchmarks/cost_model.py`."""
     has_proposal: bool = True
     """Whether the first step needs a guess; Taylor steps take their length from the series."""
-    space: StateSpace = ROTATION
-    """The space of its states."""
-    digits: int | None = None
-    """Digits of the numbers; None for doubles."""
     few_rows: int = FEW_ROWS
     most_rows: int = ROWS
     """States in the first and in the largest buffer of the loop."""
@@ -130,6 +129,22 @@ class AdaptiveStep:
     """Whether the field has no branches, so that errors fall with the order of the method in all steps alike."""
     roundings: float = 1.0
     """Error of the angle turned in a step, in rounding errors."""
+    sample: InPython | None = None
+    """The samples of a controller between the steps."""
+
+    @property
+    def digits(self) -> int | None:
+        """Digits of the numbers; None for doubles."""
+        return self.system.digits
+
+    @property
+    def structure(self) -> tuple[Hashable, ...]:
+        """What the kernel is built from."""
+        return self.system.key
+
+    def make(self) -> Kernel:
+        """Return the kernel."""
+        return self.system.attempt(self.own)
 
     @property
     def eps(self) -> float:
@@ -143,17 +158,17 @@ class AdaptiveStep:
     @functools.cached_property
     def adaptive_loop(self) -> Any:
         """The compiled loop over steps."""
-        return compiled(lambda: adaptive_stepping(self.make(), self.space), "adaptive loop", self.name, *self.structure)
+        return self.system.adaptive_loop(self.name, self.make, self.sample)
 
     @functools.cached_property
     def interpolate(self) -> Any:
         """The compiled dense output."""
-        return compiled(lambda: interpolating(self.make(), self.space), "interpolate", self.name, *self.structure)
+        return self.system.interpolate(self.name, self.make)
 
     @functools.cached_property
     def repeat(self) -> Any:
         """The compiled loop that repeats a run with shorter steps."""
-        return compiled(lambda: repeating(self.make(), self.space), "repeat", self.name, *self.structure)
+        return self.system.repeat(self.name, self.make)
 
 
 def working_eps(digits: int) -> float:
@@ -163,6 +178,10 @@ def working_eps(digits: int) -> float:
 
 MOST_DIGITS = 290
 """Digits whose relative distance, and a small part of it, is a double."""
+
+
+TAYLOR = lie_taylor.taylor(6)
+"""Stands for Taylor steps of all orders: the order is an argument of their kernel."""
 
 
 # --- kinds of steps ---------------------------------------------------------------------------------
@@ -178,7 +197,8 @@ def taylor(problem: Problem) -> AdaptiveStep:
 
     name = lie_taylor.taylor.__name__
     make = functools.partial(packed_taylor_step, body(field, has_principal_rotation))
-    return AdaptiveStep(name, structure(problem), make, packed_order, SERIES_STEPS, ns, has_proposal=False, smooth=True)
+    system = System(problem, TAYLOR)
+    return AdaptiveStep(name, system, packed_order, make, SERIES_STEPS, ns, has_proposal=False, smooth=True)
 
 
 def packed_order(tolerance: float) -> int:
@@ -202,7 +222,7 @@ def mixed_taylor(problem: Problem) -> AdaptiveStep:
     return dataclasses.replace(
         in_doubles,
         name=f"{in_doubles.name}, mixed",
-        make=lambda: controlled_step_in_mixed_precision(body(field, has_principal_rotation), floats.number),
+        own=lambda: controlled_step_in_mixed_precision(body(field, has_principal_rotation), floats.number),
     )
 
 
@@ -230,14 +250,10 @@ def pair(problem: Problem) -> AdaptiveStep:
 
 def estimated(problem: Problem, method: Method) -> AdaptiveStep:
     """Return steps of a method that estimates its errors."""
-
-    def make() -> Any:
-        return controlled_step_from_estimate(method, floats.number, torque_kernel(problem, floats.number, method))
-
     order = int(method.order)
     roundings = PAIR_ROUNDINGS if order > 6 else 1.0
     return AdaptiveStep(
-        method.name, structure(problem, method), make, lambda tolerance: order, PAIR_STEPS, roundings=roundings
+        method.name, System(problem, method), lambda tolerance: order, most=PAIR_STEPS, roundings=roundings
     )
 
 
@@ -395,5 +411,5 @@ def _formula(problem: Problem) -> Formula:
         return Formula(True, (runge_kutta(problem),))
     has_principal_rotation = problem.body.has_principal_rotation
     series = motion_series(problem.field, has_principal_rotation).stride
-    expanded = body(problem.field, has_principal_rotation), structure(problem)
+    expanded = body(problem.field, has_principal_rotation), System(problem, TAYLOR).key
     return Formula(True, (taylor(problem), runge_kutta(problem), low_pair(problem)), series, expanded)

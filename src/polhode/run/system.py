@@ -9,8 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..kernels.loops import COLUMNS, ROTATION, StateSpace, fitted, interpolating, one_step, stepping, with_states
-from ..kernels.sampled import sampling
+from ..kernels.loops import (
+    COLUMNS,
+    ROTATION,
+    StateSpace,
+    adaptive_stepping,
+    fitted,
+    interpolating,
+    one_step,
+    repeating,
+    stepping,
+    with_states,
+)
+from ..kernels.sampled import sampling, sampling_adaptively
 from ..methods import Method
 from ..methods.adaptive.controller import controlled_step_from_estimate
 from ..methods.combinators.compose import collapsed_step, whole
@@ -81,9 +92,9 @@ class System:
             make = functools.partial(part.torque, make)
         return make()
 
-    def attempt(self) -> Kernel:
-        """Return the kernel of a controlled step of a method that estimates its errors."""
-        make: Make = self._attempt
+    def attempt(self, own: Make | None = None) -> Kernel:
+        """Return the kernel of a controlled step: that which `own` makes, or that of a method with error estimates."""
+        make = own or self._attempt
         for part in self.parts:
             make = functools.partial(part.attempt, make)
         return make()
@@ -140,11 +151,27 @@ class System:
     @functools.cached_property
     def engine(self) -> Engine:
         """The loop over equal steps, with its start; those of a controlled body are between two samples."""
-        return self._engine(self._equal_loop, "loop")
+        return self._engine(*self._built(self._equal_loop, "loop"))
 
-    def _engine(self, make: Make, *shortcut: Hashable) -> Engine:
+    def sampled(self, sample: InPython, advance: Kernel | None = None) -> Engine:
+        """Return the loop over equal steps and samples of a controller, with the state after the first sample.
+
+        `advance` is the loop between two samples, if it is another one than that of `engine`.
+        """
+        per_sample, t0 = self.commands.steps_per_sample(), self.problem.t0
+
+        def around(loop: Kernel, sample: Any) -> Kernel:
+            return sampling(loop, sample, self.space, per_sample)
+
+        if advance is None:
+            engine = self._engine(*self._with_samples(self._equal_loop, around, sample, "loop"))
+        else:
+            engine = dataclasses.replace(self.engine, advance=around(advance, sample))
+        q, m, z = engine.y
+        return dataclasses.replace(engine, y=(q, m, sample.numbers(t0, (q, m, z), f"at the start (t = {t0:g})")))
+
+    def _engine(self, advance: Any, warm: bool) -> Engine:
         with guarded(self.digits):
-            advance, warm = self._built(make, *shortcut)
             y, data = start(self.problem, self.method, self._number)
         columns = COLUMNS + (self.size or self.method.kept_memory)
         kind = float if self.digits is None else object
@@ -158,35 +185,61 @@ class System:
         processors = () if self.parts else self.method.processors(self._number)  # a step in parts is a whole one
         return stepping(self.step(), self.torque(), self.space, *processors)
 
-    def sampled(self, sample: InPython, advance: Kernel | None = None) -> Engine:
-        """Return the loop over equal steps and samples of a controller, with the state after the first sample.
-
-        Samples of a formula are compiled with the steps. Others are called in plain Python, around the loop `advance`
-        between two samples, by default that of `engine`.
-        """
-        commands, t0 = self.commands, self.problem.t0
-
-        def around(loop: Kernel, sample: Any) -> Kernel:
-            return sampling(loop, sample, self.space, commands.steps_per_sample())
-
-        if advance is None and commands.is_formula:
-            engine = self._engine(
-                lambda: around(kernel(self._equal_loop()), commands.sample()), "sampled loop", *commands.sampled_key
-            )
-        else:
-            engine = dataclasses.replace(self.engine, advance=around(advance or self.engine.advance, sample))
-        q, m, z = engine.y
-        return dataclasses.replace(engine, y=(q, m, sample.numbers(t0, (q, m, z), f"at the start (t = {t0:g})")))
-
     @functools.cached_property
     def between(self) -> Any:
         """The dense output between equal steps."""
-        run, _ = self._built(self._between, "interpolate")
+        return self._interpolating(lambda: one_step(self.step_alone(), self.torque()))
+
+    def adaptive_loop(self, name: str, make: Make, sample: InPython | None = None) -> Any:
+        """Return the loop over controlled steps that `make` builds, called `name`, with samples of a controller."""
+        if self.digits is not None:
+            return in_digits(self.digits, adaptive_stepping(rejecting(make())))
+
+        def loop() -> Kernel:
+            return adaptive_stepping(make(), self.space)
+
+        def around(loop: Kernel, sample: Any) -> Kernel:
+            commands = self.commands
+            return sampling_adaptively(loop, sample, self.space, commands.period_place, commands.clock_place)
+
+        return self._with_samples(loop, around, sample, "adaptive loop", name)[0]
+
+    def interpolate(self, name: str, make: Make) -> Any:
+        """Return the dense output between the same steps."""
+        return self._interpolating(make, name)
+
+    def repeat(self, name: str, make: Make) -> Any:
+        """Return the loop that repeats a run with shorter steps."""
+        return self._built(lambda: repeating(make(), self.space), "repeat", name)[0]
+
+    def _interpolating(self, make: Make, *name: str) -> Any:
+        space = ROTATION if self.method.has_own_time else self.space  # times are not kept in the states of a result
+        run, _ = self._built(lambda: interpolating(make(), space), "interpolate", *name)
         return run if self.is_compiled else in_plain_python(run)
 
-    def _between(self) -> Kernel:
-        space = ROTATION if self.method.has_own_time else self.space  # times are not kept in the states of a result
-        return interpolating(one_step(self.step_alone(), self.torque()), space)
+    def _with_samples(
+        self, make: Make, around: Callable[[Kernel, Any], Kernel], sample: InPython | None, *shortcut: Hashable
+    ) -> tuple[Any, bool]:
+        """Return a loop, with samples if there are any: compiled with it for a formula, else around it."""
+        if sample is None:
+            return self._built(make, *shortcut)
+        commands = self.commands
+        if not commands.is_formula:
+            run, warm = self._built(make, *shortcut)
+            return around(run, sample), warm
+        return self._built(
+            lambda: around(kernel(make()), commands.sample()), "sampled", *shortcut, *commands.sampled_key
+        )
+
+    def _built(self, make: Make, *shortcut: Hashable) -> tuple[Any, bool]:
+        """Return the function that `make` builds, compiled where it can be, and whether that is done already."""
+        if not self.is_compiled:
+            with guarded(self.digits):
+                return make(), True
+        from ..compile.lazily import program
+
+        found = program(make, *shortcut, *self.key)
+        return found.run, found.is_warm
 
     # --- states and rows ----------------------------------------------------------------------------
 
@@ -199,15 +252,6 @@ class System:
         x = row.tolist()
         y = tuple(x[:4]), tuple(x[4:COLUMNS])
         return (*y, tuple(x[COLUMNS:])) if self.parts else beginning(self.method)(y)
-
-    def _built(self, make: Callable[[], Kernel], *shortcut: Hashable) -> tuple[Any, bool]:
-        """Return the function that `make` builds, compiled where it can be, and whether that is done already."""
-        if not self.is_compiled:
-            return make(), True
-        from ..compile.lazily import program
-
-        found = program(make, *shortcut, *self.key)
-        return found.run, found.is_warm
 
 
 def engine(problem: Problem, method: Method, digits: int | None = None) -> Engine:
@@ -242,3 +286,32 @@ def in_plain_python(interpolate: Callable[..., bool]) -> Callable[..., bool]:
             return False
 
     return fails_instead
+
+
+def in_digits(digits: int, loop: Kernel) -> Kernel:
+    """Return a loop over controlled steps in plain Python, whose numbers are all in the working precision."""
+    number = number_type(digits)
+
+    def in_working_precision(
+        t: Any, end: Any, last: Any, longest: Any, proposal: Any, y: Any, system: Any, tolerance: Any, largest: Any,
+        order: int, times: Any, rows: Any,
+    ) -> Any:  # fmt: skip
+        with guarded(digits):
+            numbers = (number(x) for x in (t, end, last, longest, proposal))
+            return loop(*numbers, y, system, number(tolerance), number(largest), order, times, rows)
+
+    return in_working_precision
+
+
+def rejecting(controlled_step: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a controlled step that rejects a step with undefined numbers, such as the root of -1."""
+
+    def rejects(t: Any, y: Any, proposal: Any, left: Any, system: Any, weights: Any, order: int) -> Any:
+        try:
+            new, step, following, accepted = controlled_step(t, y, proposal, left, system, weights, order)
+            _ = max(x for part in new for x in part)  # complex numbers have no order
+        except (ArithmeticError, TypeError, ValueError):
+            return y, left, min(proposal, left) / 5, False
+        return new, step, following, accepted
+
+    return rejects

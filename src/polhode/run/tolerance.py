@@ -17,6 +17,7 @@ from ..compile.clock import Stopwatch
 from ..errors import InputError, StepError, ToleranceWarning
 from ..kernels.so3 import norm
 from ..methods import Method
+from ..methods.adaptive.verner87 import verner87
 from ..methods.families.jacobi import jacobi
 from ..numbers.precision import guarded, in_digits
 from ..physics.fields.pulses import UNRESOLVED
@@ -155,7 +156,7 @@ class Wish:
     def kinds(self, legs: Schedule) -> tuple[AdaptiveStep, ...]:
         """Return the kinds of adaptive steps to try, least work first."""
         if has_states(legs.problem):
-            return (with_states.adaptive_step(legs.problem),)
+            return (step_control.estimated(legs.problem, verner87),)
         if self.digits is not None:
             return (precise_steps.kind_of(legs.problem, self.digits),)
         return ranked(self.step, self.finer, legs)

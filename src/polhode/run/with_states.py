@@ -35,7 +35,6 @@ from .fixed_step import RunState, solved
 from .integrator import check_fit
 from .located_steps import conditions_crossed
 from .schedule import Bounds, Schedule, legs_of_states
-from .step_control import PAIR_ROUNDINGS, PAIR_STEPS, AdaptiveStep
 from .step_count import number_of_steps
 from .system import System
 
@@ -51,18 +50,6 @@ def refuse(**given: Any) -> None:
     for name, value in given.items():
         if value is not None and value is not False and not (isinstance(value, tuple | list) and not value):
             raise InputError(f"{name} is not available for a field with states of its own; leave out `{name}`")
-
-
-# --- adaptive steps ---------------------------------------------------------------------------------
-
-
-def adaptive_step(problem: Problem) -> AdaptiveStep:
-    """Return steps of the pair, with errors estimated for attitude, momentum and states."""
-    system, order = System(problem, verner87), int(verner87.order)
-    return AdaptiveStep(
-        verner87.name, system.key, system.attempt, lambda tolerance: order, PAIR_STEPS, space=system.space,
-        roundings=PAIR_ROUNDINGS,
-    )  # fmt: skip
 
 
 def schedule(problem: Problem, end: float, bounds: Bounds, tol: float) -> Schedule:
