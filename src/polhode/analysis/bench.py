@@ -15,7 +15,6 @@ import numpy as np
 
 from .._version import __version__
 from ..errors import InputError, StepError
-from ..kernels.loops import stepping
 from ..kernels.so3 import add, mul
 from ..methods import NEEDS, Method, methods
 from ..methods.mechanics import gyration, velocity
@@ -27,9 +26,9 @@ from ..physics.problem import Problem
 from ..results.observables import attitude_error, matrices
 from ..results.store.atomic import place_for
 from ..run.cost import cost
-from ..run.integrator import Engine, state_space, torque_kernel
+from ..run.integrator import Engine, torque_kernel
 from ..run.solve import solve
-from ..run.system import engine
+from ..run.system import System, engine
 
 STEP_SIZES = {"free_body": 0.01, "slow_top": 0.001, "fast_top": 0.001, "soft_wall": 0.01, "heavy_top": 0.01}
 """The problems timed, each with its step size."""
@@ -83,9 +82,8 @@ def compiled_ns(method: Method, problem: Problem, dt: float) -> float:
 
 def plain_ns(method: Method, problem: Problem, dt: float) -> float:
     """Nanoseconds of one step of the same kernel in plain Python."""
-    run, torque = engine(problem, method), torque_kernel(problem, floats.number, method)
-    advance = stepping(method.build(floats.number), torque, state_space(method), *method.processors(floats.number))
-    return _step_ns(advance, problem, dt, run, steps=50, repeats=2)
+    run, loop = engine(problem, method), System(problem, method).equal_loop()
+    return _step_ns(loop, problem, dt, run, steps=50, repeats=2)
 
 
 # --- scipy ------------------------------------------------------------------------------------------

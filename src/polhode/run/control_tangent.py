@@ -114,7 +114,6 @@ class ClosedLoop:
 
     def _program(self, group: Group, which: str) -> Any:
         from ..compile.batch import tangents
-        from ..compile.lazily import program
 
         system, commands, width = self.system, self.system.commands, group.data.shape[1] - 1
         there, parameters, columns = (
@@ -131,8 +130,7 @@ class ClosedLoop:
             )  # fmt: skip
             return getattr(made, which)
 
-        key = *commands.sampled_key, *system.key
-        return program(build, "tangents under control", which, width, columns, *key).run
+        return system.built(build, "tangents under control", which, width, columns, *commands.sampled_key)[0]
 
 
 class ControlledTangent(Tangent):

@@ -25,8 +25,8 @@ from ..physics.problem import Problem
 from .adaptive import Path
 from .exact import exact
 from .fixed_step import RunState
-from .integrator import step_kernel, torque_kernel
-from .system import engine
+from .integrator import torque_kernel
+from .system import System, engine
 
 HALVINGS = 40
 """Largest number of halvings of a failed step in search of one that works."""
@@ -107,7 +107,8 @@ def _field_fault(state: RunState[Problem]) -> str:
     if problem.field is None:
         return ""
     number = floats.number if run.digits is None else run.number
-    torque = torque_kernel(problem, number, method)
+    system = System(problem, method, run.digits)
+    torque = system.torque()
     reach = REACH * max(abs(x) for x in state.y[1]) or math.inf
 
     def watched(t: Any, q: Any, m: Any, system: Any, *more: Any) -> Any:
@@ -119,8 +120,7 @@ def _field_fault(state: RunState[Problem]) -> str:
 
     try:
         before, after = method.processors(number)
-        inner = step_kernel(problem, method.build(number))
-        step = in_turn([part for part in (None if state.done else before, inner, after) if part])
+        step = in_turn([part for part in (None if state.done else before, system.step(), after) if part])
         step(number(state.dt), number(state.t), state.y, run.system, watched)
     except InputError as fault:
         return str(fault)

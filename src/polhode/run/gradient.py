@@ -16,17 +16,19 @@ from ..kernels.so3 import matrix, mul
 from ..methods import Method, methods
 from ..numbers import floats
 from ..numbers.dual import Dual, plain
+from ..physics.fields.states import without_states
 from ..physics.observers.observable import Observable
 from ..physics.problem import Problem
 from ..physics.validate import positive
 from .cut_steps import can_cut, cut_at_edges
 from .directions import Direction, by_name, directions_of, seeds, table, to_tensor, varied_parameters
-from .integrator import beginning, check_fit, check_formula, state_space, step_kernel, structure, torque_kernel
+from .integrator import beginning, check_fit, check_formula
 from .located_steps import can_locate
 from .moving_edges import moving_edges
 from .noise import without_noise
 from .solve import solve
 from .step_count import number_of_steps
+from .system import System
 from .tangent import Tangent
 
 WRT = ("inertia", "momentum", "attitude", "params")
@@ -110,6 +112,8 @@ def gradient(
     check_formula(problem, "ph.gradient")
     check_fit(chosen, problem)
     without_noise(chosen, "ph.gradient")
+    if problem.field is not None and problem.field.states:
+        raise without_states(problem.field)
     if chosen.has_own_time and steps is None:
         raise InputError(f"the steps of {chosen.name} vary with the motion, so their number is not known; give steps")
     count = number_of_steps(problem, dt, t_end, steps)
@@ -226,17 +230,17 @@ class Run:
     def _loop(self, parameters: int, columns: tuple[int, ...], width: int) -> Any:
         """Return the compiled loop."""
         from ..compile.batch import tangents
-        from ..compile.lazily import program
+
+        system = System(self.problem, self.method)
 
         def build_loop() -> Any:
             before, after = self.method.processors(floats.number)
             return tangents.loop(
-                step_kernel(self.problem, self.method.build(floats.number)),
-                torque_kernel(self.problem, floats.number, self.method), state_space(self.method),
-                beginning(self.method), parameters, columns, width, before=before, after=after,
+                system.step(), system.torque(), system.space, beginning(self.method), parameters, columns, width,
+                before=before, after=after,
             )  # fmt: skip
 
-        return program(build_loop, "slopes", width, *structure(self.problem, self.method)).run
+        return system.built(build_loop, "slopes", width)[0]
 
 
 @dataclasses.dataclass(frozen=True)

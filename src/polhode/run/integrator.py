@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..kernels.cut import cut_step
 from ..kernels.loops import CLOCKED, ROTATION, StateSpace, change_of_variables, with_states
 from ..kernels.so3 import matrix, unit
 from ..kernels.state import compensate, with_memory
@@ -23,7 +22,6 @@ from ..methods.queries import Torque
 from ..numbers import floats
 from ..numbers.dispatch import kernel
 from ..numbers.precision import guarded
-from ..physics.fields.edged import EdgedField
 from ..physics.fields.states import without_states
 from ..physics.problem import Problem
 from ..physics.queries import answering
@@ -164,14 +162,6 @@ def torque_kernel(problem: Problem, number: Callable[[Any], Any], method: Method
     """Return the kernel that answers the method's field query in one number type; without a method, the torque."""
     asks = Torque() if method is None else method.asks
     return answering(asks, problem.field, problem.body.has_principal_rotation, number)
-
-
-def step_kernel(problem: Problem, step: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the kernel of a step in the field of a problem: it ends at the edges of the field, if these are known."""
-    field = problem.field
-    if not isinstance(field, EdgedField):
-        return step
-    return cut_step(step, len(field.parameters) + 4 * problem.body.has_principal_rotation, field.moment_place)
 
 
 def state_space(method: Method) -> StateSpace:

@@ -35,8 +35,9 @@ from ..physics.problem import ROTATION_TOLERANCE, Problem, _attitude, _vector, c
 from ..physics.validate import check_unit_of_time
 from .cut_steps import can_cut, cut_at_edges, warn_of_edges
 from .failures import MOST_COMPARED, hardest_to_follow, lost_motion, without_derivatives
-from .integrator import check_fit, step_kernel, torque_kernel
+from .integrator import check_fit, torque_kernel
 from .located_steps import LocatedSteps, can_locate, crossing
+from .system import System
 
 NORMALISE = 1e-12
 """Deviation of |q|^2 from 1 above which q is normalised: larger than the round-off of our own steps."""
@@ -137,18 +138,8 @@ def _compiled(method: Method, torque: Callable[..., Any], kind: str, has_princip
 
 def _in_field(problem: Problem, method: Method) -> Any:
     """Return the step in the field of a problem, compiled unless its torque is called as plain Python."""
-    field, rotated = problem.field, problem.body.has_principal_rotation
-    assert field is not None
-
-    def one() -> Callable[..., Any]:
-        step = step_kernel(problem, whole(method)(floats.number))
-        return _one_step(step, torque_kernel(problem, floats.number, method), rotated)
-
-    if field.in_python:
-        return one()
-    from ..compile.lazily import program
-
-    return program(one, "step", method, field.structure, rotated).run
+    system, rotated = System(problem, method), problem.body.has_principal_rotation
+    return system.built(lambda: _one_step(system.step_alone(), system.torque(), rotated), "step")[0]
 
 
 WINDOW = 1024
@@ -273,8 +264,7 @@ class Stepper:
 
     def _free(self) -> Any:
         """Return the compiled step without torque."""
-        torque = torque_kernel(Problem(self.body, momentum=(0.0, 0.0, 0.0)), floats.number, self.method)
-        self._held[FREE] = _compiled(self.method, torque, FREE, bool(self._own))
+        self._held[FREE] = _in_field(Problem(self.body, momentum=(0.0, 0.0, 0.0)), self.method)
         return self._held[FREE]
 
     def _hold(self, frame: str) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..kernels.cut import cut_step
 from ..kernels.loops import (
     COLUMNS,
     ROTATION,
@@ -27,6 +28,8 @@ from ..methods.adaptive.controller import controlled_step_from_estimate
 from ..methods.combinators.compose import collapsed_step, whole
 from ..numbers.dispatch import kernel
 from ..numbers.precision import guarded
+from ..physics.fields.edged import EdgedField
+from ..physics.fields.states import without_states
 from ..physics.problem import Problem
 from ..physics.validate import number_of_digits
 from .integrator import (
@@ -37,7 +40,6 @@ from .integrator import (
     number_type,
     start,
     state_space,
-    step_kernel,
     structure,
     torque_kernel,
 )
@@ -83,7 +85,10 @@ class System:
         """Return the kernel of a step, in the parts; it ends at the edges of the field, if these are known."""
         for part in self.parts:
             make = functools.partial(part.step, make)
-        return step_kernel(self.problem, make())
+        step, field = make(), self.problem.field
+        if not isinstance(field, EdgedField):
+            return step
+        return cut_step(step, len(field.parameters) + len(self.problem.axes_quaternion), field.moment_place)
 
     def torque(self) -> Kernel:
         """Return the kernel that answers the queries of the step."""
@@ -151,7 +156,7 @@ class System:
     @functools.cached_property
     def engine(self) -> Engine:
         """The loop over equal steps, with its start; those of a controlled body are between two samples."""
-        return self._engine(*self._built(self._equal_loop, "loop"))
+        return self._engine(*self.built(self.equal_loop, "loop"))
 
     def sampled(self, sample: InPython, advance: Kernel | None = None) -> Engine:
         """Return the loop over equal steps and samples of a controller, with the state after the first sample.
@@ -164,7 +169,7 @@ class System:
             return sampling(loop, sample, self.space, per_sample)
 
         if advance is None:
-            engine = self._engine(*self._with_samples(self._equal_loop, around, sample, "loop"))
+            engine = self._engine(*self._with_samples(self.equal_loop, around, sample, "loop"))
         else:
             engine = dataclasses.replace(self.engine, advance=around(advance, sample))
         q, m, z = engine.y
@@ -181,7 +186,8 @@ class System:
             plain=self.is_called, singly=self.is_called,
         )  # fmt: skip
 
-    def _equal_loop(self) -> Kernel:
+    def equal_loop(self) -> Kernel:
+        """Return the kernel of the loop over equal steps."""
         processors = () if self.parts else self.method.processors(self._number)  # a step in parts is a whole one
         return stepping(self.step(), self.torque(), self.space, *processors)
 
@@ -210,11 +216,11 @@ class System:
 
     def repeat(self, name: str, make: Make) -> Any:
         """Return the loop that repeats a run with shorter steps."""
-        return self._built(lambda: repeating(make(), self.space), "repeat", name)[0]
+        return self.built(lambda: repeating(make(), self.space), "repeat", name)[0]
 
     def _interpolating(self, make: Make, *name: str) -> Any:
         space = ROTATION if self.method.has_own_time else self.space  # times are not kept in the states of a result
-        run, _ = self._built(lambda: interpolating(make(), space), "interpolate", *name)
+        run, _ = self.built(lambda: interpolating(make(), space), "interpolate", *name)
         return run if self.is_compiled else in_plain_python(run)
 
     def _with_samples(
@@ -222,16 +228,16 @@ class System:
     ) -> tuple[Any, bool]:
         """Return a loop, with samples if there are any: compiled with it for a formula, else around it."""
         if sample is None:
-            return self._built(make, *shortcut)
+            return self.built(make, *shortcut)
         commands = self.commands
         if not commands.is_formula:
-            run, warm = self._built(make, *shortcut)
+            run, warm = self.built(make, *shortcut)
             return around(run, sample), warm
-        return self._built(
+        return self.built(
             lambda: around(kernel(make()), commands.sample()), "sampled", *shortcut, *commands.sampled_key
         )
 
-    def _built(self, make: Make, *shortcut: Hashable) -> tuple[Any, bool]:
+    def built(self, make: Make, *shortcut: Hashable) -> tuple[Any, bool]:
         """Return the function that `make` builds, compiled where it can be, and whether that is done already."""
         if not self.is_compiled:
             with guarded(self.digits):
@@ -255,8 +261,10 @@ class System:
 
 
 def engine(problem: Problem, method: Method, digits: int | None = None) -> Engine:
-    """Return the loop over equal steps: compiled, or with `digits` the same on mpmath numbers."""
+    """Return the loop over equal steps of attitude and momentum: compiled, or with `digits` on mpmath numbers."""
     check_fit(method, problem)
+    if problem.field is not None and problem.field.states:
+        raise without_states(problem.field)
     return System(problem, method, None if digits is None else number_of_digits(digits)).engine
 
 

@@ -22,7 +22,8 @@ from ..results.derivatives import STATE, by_blocks
 from ..results.observables import matrices
 from .cut_steps import cut_at_edges
 from .directions import Direction, seeds, table
-from .integrator import beginning, state_space, step_kernel, structure, torque_kernel
+from .integrator import beginning
+from .system import System
 
 WIDTHS = (4, 8, 16)
 """Numbers of directions processed together: whole vector registers."""
@@ -162,19 +163,18 @@ class Pairs:
 
     def _program(self, parameters: int, columns: tuple[int, ...], width: int, seeded: bool) -> Any:
         from ..compile.batch import tangents
-        from ..compile.lazily import program
 
-        problem, method, field = self.inner, self.method, self.inner.field
+        system, field = System(self.inner, self.method), self.inner.field
         whole = field.whole if isinstance(field, SidedField) else field
         moment = len(whole.parameters) - 1 if isinstance(whole, PiecewiseField) else -1
 
         def build_loop() -> Any:
             return tangents.between_states(
-                step_kernel(problem, method.build(floats.number)), torque_kernel(problem, floats.number, method),
-                state_space(method), beginning(method), parameters, columns, width, seeded, moment,
+                system.step(), system.torque(), system.space, beginning(self.method), parameters, columns, width,
+                seeded, moment,
             )  # fmt: skip
 
-        return program(build_loop, "tangents between states", width, seeded, moment, *structure(problem, method)).run
+        return system.built(build_loop, "tangents between states", width, seeded, moment)[0]
 
 
 def rotation_and_momentum(output: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..kernels.loops import change_of_variables, stepping
+from ..kernels.loops import change_of_variables
 from ..kernels.state import collapse
 from ..kernels.unroll import unrolled_kernel
 from ..methods import Method
@@ -21,6 +21,7 @@ from ..numbers.dispatch import NO_FMA
 from ..physics.fields.sides import may_jump
 from ..physics.problem import Problem
 from ..run.integrator import beginning, check_fit, start, state_space, torque_kernel
+from ..run.system import System
 from .cleaning import cleaned
 from .nodes import ARRAY, INT, NUM, Function, Node, Value
 from .program import Program, translated
@@ -197,9 +198,7 @@ def reference(made: Interface, dt: float, steps: int) -> tuple[float, ...]:
     """The quaternion and momentum after some steps, by the Python kernels in plain Python."""
     number = floats.number
     method, problem = made.method, made.problem
-    before, after = method.processors(number)
-    torque = torque_kernel(problem, number, method)
-    advance = stepping(method.build(number), torque, state_space(method), before, after)
+    advance = System(problem, method).equal_loop()
     y, system = start(problem, method, number)
     rows = np.empty((1, 8))
     last: Any = (steps, np.inf) if method.has_own_time else steps
