@@ -113,7 +113,7 @@ def test_flat_bodies_are_taken_and_linear_ones_refused():
     flat = ph.Problem(ph.Body([0.5, 0.75, 1.25]), momentum=[0.3, 0.2, 0.5])
     ours, theirs = (ph.solve(flat, name, dt=0.1, steps=4, digits=30) for name in ("rattle", "dmv2"))
     np.testing.assert_allclose(ours.momentum, theirs.momentum, rtol=0, atol=1e-15)
-    with pytest.raises(ph.InputError, match=r"divides by half the difference .* zero for a flat body.*do not: jacobi, dmv14"):
+    with pytest.raises(ph.InputError, match=r"divides by half the difference .* zero for a flat body.*do not: jacobi"):
         ph.solve(flat, "mv_explicit", dt=0.1, steps=1)
     assert not ph.methods["strang(mv_explicit)"].flat_bodies
     linear = ph.Problem(ph.Body([1.0, 1.0, 0.0]), momentum=[0.3, 0.2, 0.0])

@@ -18,7 +18,8 @@ NAMED = {f"{room} | {name}": way for room, ways in ROOMS.items() for name, way i
 
 COMPILING = (
     "burn", "relay", "edges", "indicators", "Lyapunov", "map of chaos", "field", "free, own", "held torques, own",
-    "moving, heat bath", "columns", "velocities", "singles", "frames", "forms of bodies", "verlet, fails", "midpoint, fails",
+    "moving, heat bath", "columns", "velocities", "singles", "frames", "forms of bodies", "verlet, fails",
+    "midpoint, fails",
 )  # fmt: skip
 """Words of the names of cells with programs of their own, which take seconds to compile."""
 
