@@ -118,6 +118,51 @@ def test_templates_are_found_by_name_or_say_why_not():
     assert copy.deepcopy(local) is local
 
 
+@ph.controller(period=0.1, integral=[0.0, 0.0, 0.0])
+def pid(omega, integral, period, gain):
+    new = [integral[i] + period * omega[i] for i in range(3)]
+    return [-gain * omega[i] - 0.5 * new[i] for i in range(3)], {"integral": new}
+
+
+@ph.controller(period=0.1, plain=True)
+def clipped(omega, gain):
+    return np.clip(-gain * omega, -0.1, 0.1)
+
+
+jets = ph.controller(lambda omega, gain: {"jets": [-gain * omega[0], gain * omega[0]]}, period=0.1,
+                     jets=ph.actuators.thrusters([[0.3, 0.0, 0.1], [-0.3, 0.0, 0.0]]))  # fmt: skip
+LAWS = {"memory": pid(gain=0.4), "actuators": jets(gain=0.02), "by name": clipped(gain=0.4)}
+
+
+@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("how", [{"method": "fem", "dt": 0.05}, {"step_tol": 1e-6}])
+def test_a_controller_comes_back(name, how):
+    """As its formula, or one in plain Python by its name."""
+    problem, control = ph.Problem(BODY, spring(0.7), omega=[1.0, 0.1, 0.2]), LAWS[name]
+    one, *others = (
+        ph.solve(problem, control=c, t_end=1.0, **how) for c in (control, sent(control), sent(sent(control)))
+    )
+    for other in others:
+        same_bits(other, one)
+        assert (other.control.torque == one.control.torque).all()
+
+
+def test_an_ensemble_under_a_controller_comes_back():
+    problem = ph.Problem(BODY, spring(0.7), omega=[1.0, 0.1, 0.2])
+    many = ph.ensemble(problem, "fem", dt=0.05, steps=4, control=LAWS["memory"])
+    other = sent(many)
+    assert other.momentum.tobytes() == many.momentum.tobytes()
+    assert other.bodies.field.structure == many.bodies.field.structure
+
+
+def test_unbound_controllers_are_found_by_name_or_say_why_not():
+    assert sent(pid).template is pid.template
+    with pytest.raises(
+        ph.InputError, match="the controller <lambda> is no formula with its parameters bound; any other"
+    ):
+        pickle.dumps(jets)
+
+
 def test_a_torque_in_plain_python_is_not_pickled():
     plain = ph.torque(lambda omega: (-0.1 * np.sin(omega[0]), 0.0, 0.0), plain=True)
     with pytest.raises(ph.InputError, match=r"^the torque <lambda> is no formula, which is what a pickle holds"):

@@ -8,6 +8,7 @@ the body moves under
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import inspect
@@ -21,6 +22,7 @@ from ...errors import InputError
 from ...numbers import floats
 from ...numbers.nested import nested
 from ...symbolic.expression import Expr, lift, source, symbol
+from ...symbolic.formula import Formula
 from ...symbolic.tracing import UntraceableError
 from ...symbolic.user_function import one_number
 from ..fields.decorators import template_of
@@ -29,7 +31,7 @@ from ..fields.kernels import formula_kernel
 from ..fields.parameters import checked_value, leaves_of, like
 from ..fields.sides import whole_of
 from ..fields.sums import SumField
-from ..fields.template import STATE_ARGUMENTS, FieldTemplate
+from ..fields.template import STATE_ARGUMENTS, FieldTemplate, named_template
 from ..fields.trace import of_formula
 from ..fields.untraced import shape_of
 from ..validate import flag, positive
@@ -93,6 +95,25 @@ class ControlTemplate(FieldTemplate):
         listed = f"{{{', '.join(f'{name!r}: ...' for name in names)}}}"
         return f"a torque (three numbers) and {listed}" if names else "a torque (three numbers)"
 
+    def __reduce__(self) -> Any:
+        """Pickle a formula as data, and a function by its module and name if that name refers to this controller."""
+        if isinstance(self.function, Formula):
+            return super().__reduce__()
+        where = (self.function.__module__, self.function.__qualname__)
+        with contextlib.suppress(AttributeError, KeyError):
+            if named_template(*where).template is self:
+                return _template_named, where
+        raise InputError(
+            f"{self.user.owner} is no formula with its parameters bound; any other can be pickled only if it is at the "
+            "top level of a module, under the name of its function: make it again where it is needed"
+        )
+
+
+def _template_named(module: str, name: str) -> ControlTemplate:
+    """Template of the controller with a name in a module."""
+    law: ControlLaw = named_template(module, name)
+    return law.template
+
 
 def full_name(owner: str, name: str) -> str:
     """Name of a parameter or state of an actuator; what the controller sees of it has the name of the actuator."""
@@ -150,13 +171,21 @@ class ControlField(Field):
         if self.template.plain:
             return UntraceableError(f"{owner} is declared plain", "it is declared plain")
         t, R, omega, values = self._symbols()
-        arguments = {name: nested(x) for name, x in self._arguments(t, R, omega, values).items()}
         try:
-            answer = self.template.user.traced(arguments, self._in_formula)
+            answer = self.template.user.traced(self.arguments(t, R, omega, values), self._in_formula)
         except UntraceableError as fault:
             return UntraceableError(str(fault), fault.why)
         new = self._commanded(answer, omega, values)
         return source("sampled_value", "t, R, w, p", self._unpack(), [lift(x) for x in new])
+
+    def arguments(self, t: Any, R: Any, omega: Any, values: Mapping[str, Any], momentum: Any = None) -> dict[str, Any]:
+        """Arguments of the function, by name; vectors and matrices support array arithmetic."""
+        return {name: nested(x) for name, x in self._arguments(t, R, omega, values).items()}
+
+    def returned(self, value: Any) -> Any:
+        """The torque, and what else the function returned, in order."""
+        torque, new = self._split(value, "in its formula")
+        return (torque, tuple(new[name] for name in self._named)) if new else torque
 
     @of_formula
     def later_text(self) -> tuple[str, dict[str, Any]] | None:
@@ -197,6 +226,11 @@ class ControlField(Field):
         commands = {owner: (0.0,) * actuator.commands for owner, actuator in self.template.actuators}
         return {TORQUE: (0.0, 0.0, 0.0), **dict(self.template.memory), **commands}
 
+    @property
+    def _named(self) -> list[str]:
+        """Names of what an answer has beside the torque, in order."""
+        return [name for name in self._answer_shapes if name != TORQUE]
+
     def _in_formula(self, value: Any) -> list[Any]:
         """All numbers of a traced answer; TypeError for text, which is no formula."""
         answer = self.answered(value, "in its formula")
@@ -233,6 +267,8 @@ class ControlField(Field):
             torque, new = value
         elif isinstance(value, Mapping):
             torque, new = (0.0, 0.0, 0.0), value
+        elif isinstance(self.template.function, Formula) and names:  # see `returned`
+            torque, new = value[0], dict(zip(self._named, value[1], strict=True))
         else:
             torque, new = value, {}
         if set(new) != names:
@@ -259,7 +295,7 @@ class ControlField(Field):
         """The value of the function in plain Python, with vectors in a form that it accepts: arrays if possible."""
         user, arguments = self.template.user, self._arguments(t, R, omega, values)
         fault: Exception | None = None
-        for kind in self.kinds:
+        for kind in (nested,) if isinstance(user.function, Formula) else self.kinds:
             try:
                 value = user.function(**{k: kind(x) if isinstance(x, tuple) else x for k, x in arguments.items()})
             except InputError:
@@ -337,6 +373,13 @@ class Controller:
 
     def __repr__(self) -> str:
         return f"{self.template.function.__name__}({', '.join(f'{k}={v!r}' for k, v in self.values.items())})"
+
+    def __reduce__(self) -> Any:
+        """Pickle a controller as its formula and the values of its parameters; one in plain Python by its name."""
+        template = self.template
+        with contextlib.suppress(InputError):
+            template = self.field(self.period or 1.0, 0.0).template_as_data()
+        return Controller, (template, dict(self.values), self.period)
 
     def field(self, period: float, t0: float) -> ControlField:
         """Its torques as a field, for one period and the time of the first sample."""

@@ -121,6 +121,10 @@ class Field:
 
     def __reduce__(self) -> Any:
         """Pickle a field as its formula and the values of its parameters."""
+        return unpickled, (type(self), self.template_as_data(), dict(self.values), self.first)
+
+    def template_as_data(self) -> FieldTemplate:
+        """Its template with a formula for a function."""
         template = self.template
         if not isinstance(template.function, Formula):
             try:
@@ -130,7 +134,7 @@ class Field:
                     f"{template.user.owner} is no formula, which is what a pickle holds: {fault.why}; make the problem "
                     "again where it is needed"
                 ) from fault
-        return unpickled, (type(self), template, dict(self.values), self.first)
+        return template
 
     def __copy__(self) -> Field:
         """Itself: fields do not change."""
