@@ -7,9 +7,10 @@
     python validation/bits.py compare results/bits.json --only tol,exact
 
 It uses only public names, so it is not affected by moves inside the library. `ways` compares what one process computes
-in many ways (`net/ways.py`) and lists every disagreement. Records depend on the processor and on the versions of numba
-and LLVM, so both runs must use the same machine and packages. A file holds, for each run, a digest of all its numbers,
-the last ones in hexadecimal, and the sentences of its refusal and its warnings.
+in many ways (`net/ways.py`; beside runs of one motion `net/rooms.py`) and lists every disagreement. Records depend on
+the processor and on the versions of numba and LLVM, so both runs must use the same machine and packages. A file holds,
+for each run, a digest of all its numbers, the last ones in hexadecimal, and the sentences of its refusal and its
+warnings.
 """
 
 from __future__ import annotations
@@ -182,6 +183,8 @@ def numbers(value: Any) -> str:
     if value is None or isinstance(value, str):
         return repr(value)
     array = np.asarray(value)
+    if array.dtype.kind == "c":
+        array = np.stack([array.real, array.imag])
     if array.dtype == object:
         return " ".join(str(x) for x in array.ravel())
     return " ".join(float(x).hex() for x in array.ravel())

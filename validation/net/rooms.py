@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from . import in_arrays, molecules, moved, spaces, studies
+from . import carried, in_arrays, molecules, moved, said, spaces, studies
 from .check import Cell, filled
 
 ROOMS: dict[str, dict[str, Callable[[Cell], None]]] = {
     "derivatives": moved.CELLS, "studies": studies.CELLS, "in arrays": in_arrays.CELLS,
-    "molecules": molecules.CELLS, "spaces": spaces.CELLS,
+    "molecules": molecules.CELLS, "spaces": spaces.CELLS, "carried": carried.CELLS, "said": said.CELLS,
 }  # fmt: skip
 """The cells of each room, by name."""
 
@@ -17,9 +17,10 @@ NAMED = {f"{room} | {name}": way for room, ways in ROOMS.items() for name, way i
 """All of them."""
 
 COMPILING = (
-    "burn", "relay", "edges", "indicators", "Lyapunov", "map of chaos", "field", "free, own", "held torques, own",
-    "moving, heat bath", "columns", "velocities", "singles", "frames", "forms of bodies", "verlet, fails",
-    "midpoint, fails",
+    "derivatives | burn", "derivatives | relay", "derivatives | edges", "studies | indicators", "Lyapunov", "map of",
+    "in arrays | field", "functions and fields", "free, own", "held torques, own", "moving, heat bath", "columns",
+    "velocities", "singles", "frames", "forms of bodies", "verlet, fails", "midpoint, fails", "carried", "ensemble",
+    ", in arrays", "bodies that fail",
 )  # fmt: skip
 """Words of the names of cells with programs of their own, which take seconds to compile."""
 
