@@ -43,13 +43,13 @@ from .integrator import (
     structure,
     torque_kernel,
 )
-from .parts import Commands, Kernel, Make, Part, parts_of
+from .parts import Commands, Kernel, Make, parts_of
 
 if TYPE_CHECKING:
     from .control_in_python import InPython
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(eq=False)
 class System:
     """A problem and a method, and all that is built from them: kernels, loops, the first state.
 
@@ -58,11 +58,18 @@ class System:
     problem : with the field that the kernels see, in the units of the run
     method : makes the steps
     digits : decimal digits of the numbers; None for doubles
+    parts : what follows attitude and momentum in a state, in the order in which it wraps a step
+    is_compiled : whether the loops are compiled
     """
 
     problem: Problem
     method: Method
     digits: int | None = None
+
+    def __post_init__(self) -> None:
+        field = self.problem.field
+        self.parts = parts_of(self.problem)
+        self.is_compiled = self.digits is None and not (field is not None and field.in_python)
 
     # --- kernels ------------------------------------------------------------------------------------
 
@@ -107,11 +114,6 @@ class System:
     def _attempt(self, length: Kernel = fitted) -> Kernel:
         return controlled_step_from_estimate(self.method, self._number, self.torque(), length=length)
 
-    @functools.cached_property
-    def parts(self) -> tuple[Part, ...]:
-        """What follows attitude and momentum in a state."""
-        return parts_of(self.problem)
-
     @property
     def commands(self) -> Commands:
         """The part of a controller."""
@@ -136,16 +138,6 @@ class System:
         for part in self.parts:
             make = functools.partial(part.key, make)
         return make()
-
-    @functools.cached_property
-    def is_called(self) -> bool:
-        """Whether the torque is called as plain Python."""
-        return self.problem.field is not None and self.problem.field.in_python
-
-    @property
-    def is_compiled(self) -> bool:
-        """Whether its loops are compiled."""
-        return self.digits is None and not self.is_called
 
     @property
     def _number(self) -> Callable[[Any], Any]:
@@ -180,10 +172,11 @@ class System:
             y, data = start(self.problem, self.method, self._number)
         columns = COLUMNS + (self.size or self.method.kept_memory)
         kind = float if self.digits is None else object
+        is_called = self.digits is None and not self.is_compiled
         return Engine(
             advance, y, data, float if self.digits is None else self._number,
             lambda n: np.empty((n, columns), dtype=kind), warm, self.digits, self.method.has_own_time,
-            plain=self.is_called, singly=self.is_called,
+            plain=is_called, singly=is_called,
         )  # fmt: skip
 
     def equal_loop(self) -> Kernel:
