@@ -6,9 +6,8 @@ The step is that of Verner's pair 8(7) on all numbers (`methods/adaptive/compone
 from __future__ import annotations
 
 import copy
-import dataclasses
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,19 +15,17 @@ import numpy as np
 from ..errors import InputError, ResultWarning
 from ..methods import methods
 from ..methods.adaptive.verner87 import verner87
-from ..numbers import floats
 from ..physics.fields.sides import has_jumps
 from ..physics.fields.switches import between, edges
 from ..physics.observers.event import Event
 from ..physics.problem import Problem
-from ..physics.units import NO_UNITS, ScaledRun, rescaled, units_of
+from ..physics.units import rescaled, units_of
 from ..results import recorder
 from ..results.progress import Progress
 from ..results.trajectory import Trajectory, info_of
 from ..symbolic.expression import symbols_in
-from .adaptive import interpolated
 from .cut_steps import cut_at_edges
-from .dense import dense_between
+from .dense import Steps, dense_of
 from .event_search import with_events
 from .failures import explain_in, warn_of_lost_motion
 from .fixed_step import RunState, solved
@@ -93,9 +90,9 @@ def solve_fixed(
     whole = solved(state, kept, bar, lambda run: explain_in(run, lambda t: None))
     warn_of_lost_motion(state)
     if every == 1:
-        whole.dense = dense_of(problem, whole)
+        whole.dense = dense_of(problem, verner87, whole)
     _warn_of_jumps(problem)
-    return with_events(problem, Steps(problem), whole, events) if events else whole
+    return with_events(problem, Steps(problem, verner87, dt), whole, events) if events else whole
 
 
 def _warn_of_jumps(problem: Problem) -> None:
@@ -104,26 +101,3 @@ def _warn_of_jumps(problem: Problem) -> None:
     if has_jumps(problem.field):
         told = conditions_crossed(problem.field, verner87.name, "give tol or step_tol instead of dt")
         warnings.warn(told, ResultWarning, stacklevel=4)
-
-
-@dataclasses.dataclass
-class Steps:
-    """Dense output between equal steps."""
-
-    problem: Problem
-
-    def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
-        """Return rows at any times within the run."""
-        units = units_of(self.problem, path_times[-1] - path_times[0])
-        if units is not NO_UNITS:
-            inner = Steps(rescaled(self.problem, units))
-            return ScaledRun(inner, units).state_at(times, path_times, rows)
-
-        problem = cut_at_edges(self.problem, verner87, float(path_times[-1]))
-        evaluate = System(problem, verner87).between
-        return interpolated(evaluate, times, path_times, rows, problem.kernel_data(floats.number)[1], 0)
-
-
-def dense_of(problem: Problem, sol: Trajectory) -> Callable[[Any], Any]:
-    """Return the dense output of a run with equal steps, all of them kept."""
-    return dense_between(problem, Steps(problem), sol)

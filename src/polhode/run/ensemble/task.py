@@ -21,7 +21,7 @@ from ...physics.observers.statistics import Watch
 from ...physics.problem import Problem
 from ...results.ensemble import Ensemble
 from ...results.trajectory import Trajectory
-from .. import control, control_fixed, with_states
+from .. import control, control_fixed
 from ..dense import Steps, dense_between
 from ..integrator import keeping, with_first_states
 from ..located_steps import LocatedSteps, can_locate
@@ -205,10 +205,6 @@ class Task:
         kept = self.every == 1 and self.wanted is None and self.counts is None
         if not kept or self.method.has_own_time or self.method.noise is not None:
             return None
-        if control.is_controlled(self.model):
-            return lambda t: dense_between(self.problem(i), self.steps(i, sol), sol)(t)
-        if has_states(self.model):
-            return lambda t: with_states.dense_of(self.problem(i), sol)(t)
         return lambda t: dense_between(self.problem(i), self.steps(i, sol), sol)(t)
 
     def steps(self, i: int, sol: Trajectory) -> Any:
@@ -216,9 +212,7 @@ class Task:
         problem, located = self.problem(i), self.one_by_one and can_locate(self.model, self.method)
         if control.is_controlled(problem):
             return control_fixed.steps_of(problem, self.method, float(sol.t[-1]), located)
-        if self.states:
-            return with_states.Steps(problem)
-        if located:
+        if located and not has_states(problem):
             return LocatedSteps.of_run(problem, self.method, sol.dt, len(sol) - 1)
         return Steps(problem, self.method.base or self.method, sol.dt)
 
