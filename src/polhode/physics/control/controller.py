@@ -376,7 +376,7 @@ class Controller:
 
     def __reduce__(self) -> Any:
         """Pickle a controller as its formula and the values of its parameters; one in plain Python by its name."""
-        template = self.template
+        template: FieldTemplate = self.template
         with contextlib.suppress(InputError):
             template = self.field(self.period or 1.0, 0.0).template_as_data()
         return Controller, (template, dict(self.values), self.period)
