@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from . import carried, in_arrays, molecules, moved, said, spaces, studies
+from . import carried, in_arrays, molecules, moved, said, spaces, starts, studies
 from .check import Cell, filled
 
 ROOMS: dict[str, dict[str, Callable[[Cell], None]]] = {
     "derivatives": moved.CELLS, "studies": studies.CELLS, "in arrays": in_arrays.CELLS,
     "molecules": molecules.CELLS, "spaces": spaces.CELLS, "carried": carried.CELLS, "said": said.CELLS,
+    "starts": starts.CELLS,
 }  # fmt: skip
 """The cells of each room, by name."""
 
@@ -19,8 +20,8 @@ NAMED = {f"{room} | {name}": way for room, ways in ROOMS.items() for name, way i
 COMPILING = (
     "derivatives | burn", "derivatives | relay", "derivatives | edges", "studies | indicators", "Lyapunov", "map of",
     "in arrays | field", "functions and fields", "free, own", "held torques, own", "moving, heat bath", "columns",
-    "velocities", "singles", "frames", "forms of bodies", "verlet, fails", "midpoint, fails", "carried", "ensemble",
-    ", in arrays", "bodies that fail",
+    "velocities", "singles", "frames", "forms of bodies", "verlet, fails", "midpoint, fails", "carried", "starts",
+    "ensemble", ", in arrays", "bodies that fail",
 )  # fmt: skip
 """Words of the names of cells with programs of their own, which take seconds to compile."""
 
