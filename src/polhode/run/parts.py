@@ -146,10 +146,15 @@ class Commands(Part):
         assert found is not None
         return found
 
+    @functools.cached_property
+    def places(self) -> list[int]:
+        """Places of the numbers among the parameters of the field."""
+        return places(self.field)
+
     @property
     def size(self) -> int:
         """Count of the numbers."""
-        return len(places(self.field))
+        return len(self.places)
 
     @property
     def period_place(self) -> int:
@@ -169,7 +174,7 @@ class Commands(Part):
     def key(self, other: Callable[[], tuple[Hashable, ...]]) -> tuple[Hashable, ...]:
         """Return what the kernels between samples are built from."""
         control = self.control
-        texts = repr((control.later_text, control.breaks_text, places(self.field), self.clock_place))
+        texts = repr((control.later_text, control.breaks_text, self.places, self.clock_place))
         return "held", texts, *other()
 
     @property
@@ -180,7 +185,7 @@ class Commands(Part):
     def placing(self) -> Kernel:
         """Return the kernel that puts z and the time among the parameters."""
         count = len(self.field.parameters) + len(self.problem.axes_quaternion)
-        return placing(count, places(self.field), self.clock_place)
+        return placing(count, self.places, self.clock_place)
 
     def step(self, make: Make) -> Kernel:
         """Return the kernel of a step on (q, m, z)."""
@@ -208,7 +213,7 @@ class Commands(Part):
         value, place = formula_kernel(self.control.sampled_text, floats.number), self.placing()
         attitude, vector, _, _ = axes(self.problem.body.has_principal_rotation, len(self.field.parameters))
         # constants of the formula become numbers of the type of the state
-        numbers = "".join(f"z[{i}] + zero, " for i in range(len(places(self.field))))
+        numbers = "".join(f"z[{i}] + zero, " for i in range(len(self.places)))
         alike = unrolled_kernel("z, zero", f"({numbers})")
 
         @kernel

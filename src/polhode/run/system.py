@@ -155,10 +155,10 @@ class System:
 
         `advance` is the loop between two samples, if it is another one than that of `engine`.
         """
-        per_sample, t0 = self.commands.steps_per_sample(), self.problem.t0
+        commands, t0 = self.commands, self.problem.t0
 
         def around(loop: Kernel, sample: Any) -> Kernel:
-            return sampling(loop, sample, self.space, per_sample)
+            return sampling(loop, sample, self.space, commands.steps_per_sample())
 
         if advance is None:
             engine = self._engine(*self._with_samples(self.equal_loop, around, sample, "loop"))
@@ -170,7 +170,7 @@ class System:
     def _engine(self, advance: Any, warm: bool) -> Engine:
         with guarded(self.digits):
             y, data = start(self.problem, self.method, self._number)
-        columns = COLUMNS + (self.size or self.method.kept_memory)
+        columns = COLUMNS + (len(y[2]) if self.parts else self.method.kept_memory)
         kind = float if self.digits is None else object
         is_called = self.digits is None and not self.is_compiled
         return Engine(

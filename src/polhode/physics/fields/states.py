@@ -157,11 +157,10 @@ def coupled_text(field: Field) -> tuple[str, dict[str, Any]]:
 
 def places(field: Field) -> list[int]:
     """Places of the numbers of the states among the parameters of a field."""
-    found: list[int] = []
-    first = 0
+    found, first, own = list[int](), 0, field.states
     for name, value in field.values.items():
         count = len(leaves_of(value))
-        if name in field.states:
+        if name in own:
             found += range(first, first + count)
         first += count
     return found
