@@ -24,6 +24,7 @@ from .error_estimate import RATIO, REPEATED, finer_tolerance, more_steps
 from .integrator import number_type
 from .schedule import Schedule, scheduled
 from .step_control import EPS, ROWS, AdaptiveStep
+from .system import interpolated
 
 REPEATED_STEPS = 65536
 """Steps of a repeated run between two looks for an interruption."""
@@ -376,25 +377,6 @@ def joined(parts: list[Path]) -> Path:
         np.concatenate([p.times for p in parts]), np.concatenate([p.rows for p in parts]),
         sum(p.rejected for p in parts), last.finished, last.crawling, last.largest, math.fsum(p.turned for p in parts),
     )  # fmt: skip
-
-
-def interpolated(
-    interpolate: Any, times: np.ndarray, starts: np.ndarray, rows: np.ndarray, system: Any, order: int,
-    schedule: Schedule | None = None,
-) -> np.ndarray | None:  # fmt: skip
-    """Return rows at any times, each by one step from the last stored state before it; None on failure."""
-    seen = np.empty((len(times), rows.shape[1]), dtype=rows.dtype)
-    ahead = 1 if starts[-1] >= starts[0] else -1  # steps of a chain go backwards themselves
-    first = np.clip(np.searchsorted(ahead * starts, ahead * times, side="right") - 1, 0, len(starts) - 1)
-    if schedule is None or len(schedule.legs) == 1:
-        data = system if schedule is None else schedule.system(system, schedule.legs[0])
-        return seen if interpolate(times, first, starts, rows, data, order, seen) else None
-    for leg, group in schedule.by_leg(times):
-        part = np.empty((len(group), rows.shape[1]), dtype=rows.dtype)
-        if not interpolate(times[group], first[group], starts, rows, schedule.system(system, leg), order, part):
-            return None
-        seen[group] = part
-    return seen
 
 
 def distance(a: np.ndarray, b: np.ndarray, momentum: float) -> float:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ..methods import Method
-from ..numbers import floats
 from ..physics.control.controller import Controller
 from ..physics.observers.event import Event
 from ..physics.problem import Problem
@@ -27,32 +23,9 @@ from .failures import explain_in, warn_of_lost_motion
 from .fixed_step import RunState, solved
 from .growing_file import Place
 from .integrator import Engine, check_compiled, check_fit
-from .located_steps import LocatedSteps, can_locate, dense
+from .located_steps import LocatedSteps, can_locate
 from .step_count import number_of_steps
 from .system import System
-
-
-@dataclasses.dataclass
-class Steps:
-    """Equal steps with a controller; between two of them a row holds what acts from its time on."""
-
-    system: System
-
-    def engine(self, sample: InPython) -> Engine:
-        """Return the loop over steps and samples."""
-        return self.system.sampled(sample)
-
-    def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
-        """Return rows at any times within the run."""
-        return dense(self.system.between, self.problem.kernel_data(floats.number)[1])(times, path_times, rows)
-
-    @property
-    def problem(self) -> Problem:
-        """The problem with the field that the steps see."""
-        return self.system.problem
-
-    def warn(self, count: int) -> None:
-        """Warn about steps that crossed a jump; here there are none."""
 
 
 class LocatedControl(LocatedSteps):
@@ -66,20 +39,16 @@ class LocatedControl(LocatedSteps):
         """The steps between samples that cross jumps."""
         return System(with_edges(self.whole, float(self.edges[-1])), self.method)
 
-    def engine(self, sample: InPython) -> Engine:  # type: ignore[override]  # what is sampled is a part of the run
+    def sampled(self, sample: InPython) -> Engine:
         """Return the loop over steps and samples."""
         return self.sides.sampled(sample, self.advance)
 
-    def warn(self, count: int) -> None:
-        """Say how many of the steps of a run crossed a jump."""
-        self.warn_of_sliding(count)
 
-
-def steps_of(problem: Problem, method: Method, end: float, located: bool) -> Steps | LocatedControl:
+def steps_of(problem: Problem, method: Method, end: float, located: bool) -> System | LocatedControl:
     """Return the steps of a run to an end time; `located` says that they end at jumps of the field in the state."""
     if located:
         return LocatedControl.until(end, problem, method)  # type: ignore[return-value]  # of this class
-    return Steps(System(with_edges(problem, end), method))
+    return System(with_edges(problem, end), method)
 
 
 # --- runs -------------------------------------------------------------------------------------------
@@ -97,7 +66,7 @@ def solve_fixed(
     check_fit(check_method(method), inner)
     sample = InPython(inner)
     equal = steps_of(inner, method, problem.t0 + count * dt, can_locate(problem, method))
-    state = RunState(equal.engine(sample), equal.problem, dt, count, every, method=method)
+    state = RunState(equal.sampled(sample), equal.problem, dt, count, every, method=method)
     bar = Progress(progress, method.name, count)
     kept = place.recorder(
         inner, state, info_of(inner, method=method.name, dt=dt, every=every),
@@ -121,7 +90,8 @@ def solve_fixed(
         warn_of_lost_motion(state)
     if every == 1:
         sol.dense = dense_between(inner, equal, sol)
-    equal.warn(count)
+    if isinstance(equal, LocatedControl):
+        equal.warn_of_sliding(count)
     if events:
         sol = with_events(inner, equal, sol, events)
         sol.stored, sol._problem = dict(sol.stored), None  # the problem without the controller is another one

@@ -17,11 +17,10 @@ from ..physics.units import BACKWARD, NO_UNITS, ScaledRun, rescaled, units_of_st
 from ..physics.validate import check_between, real_array
 from ..results import convert, observables
 from ..results.trajectory import Trajectory
-from .adaptive import Path, interpolated
+from .adaptive import Path
 from .cut_steps import cut_at_edges
-from .integrator import number_type
 from .noise import between_steps_without_noise
-from .system import between_steps
+from .system import System
 
 
 def states_of(problem: Problem, path: Path, digits: int | None) -> Mapping[str, np.ndarray]:
@@ -129,9 +128,7 @@ class Steps:
             return ScaledRun(inner, units).state_at(times, path_times, rows)
         with guarded(self.digits):
             problem = cut_at_edges(self.problem, self.method, float(path_times[-1]), self.digits)
-            _, system = problem.kernel_data(number_type(self.digits))
-            interpolate = between_steps(problem, self.method, self.digits)
-            return interpolated(interpolate, times, path_times, rows, system, 0)
+            return System(problem, self.method, self.digits).state_at(times, path_times, rows)
 
     def _units(self, count: int) -> Any:
         """Return the units of the run; numbers with many digits have any size, so that only the direction matters."""

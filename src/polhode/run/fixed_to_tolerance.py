@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from ..methods import Method
-from .adaptive import Path, distance, interpolated, leaving, round_off, scale_of_momentum, tell
+from .adaptive import Path, distance, leaving, round_off, scale_of_momentum, tell
 from .error_estimate import Estimated
 from .integrator import beginning
 from .located_steps import LocatedSteps, can_locate
 from .schedule import Schedule
 from .step_control import EPS, working_eps
-from .system import between_steps, engine
+from .system import System, engine, interpolated
 
 CHUNK = 8192
 """Steps between two looks for an interruption."""
@@ -95,7 +95,7 @@ class FixedRun:
         """Return rows at any times within the run."""
         if self.located is not None:
             return self.located.state_at(times, path_times, rows)
-        interpolate = between_steps(self.problem, self.method, self.digits)
+        interpolate = System(self.problem, self.method, self.digits).between
         return interpolated(interpolate, times, path_times, rows, self.engine.system, 0, self.schedule)
 
 

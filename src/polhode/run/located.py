@@ -25,10 +25,11 @@ from ..physics.fields.sides import SidedField, conditions_of
 from ..physics.fields.switches import PiecewiseField
 from ..physics.problem import Problem
 from ..physics.units import ScaledRun
-from .adaptive import Path, Run, Standing, interpolated
+from .adaptive import Path, Run, Standing
 from .event_search import GLANCES, dip, grazes, with_edges
 from .schedule import Leg, Schedule
 from .step_control import EPS
+from .system import interpolated
 
 FEW, MANY = 4, 256
 """Steps between two looks for changes: the first number after a change, doubled up to the last while there is none."""

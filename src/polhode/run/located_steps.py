@@ -29,7 +29,7 @@ from ..physics.fields.sides import SidedField, conditions_of, has_jumps
 from ..physics.fields.switches import PiecewiseField, between, edges
 from ..physics.problem import Problem
 from ..physics.units import ScaledRun, rescaled, units_of_steps
-from .adaptive import Path, interpolated
+from .adaptive import Path
 from .event_search import GLANCES, grazes, with_edges
 from .integrator import Engine, check_fit
 from .located import FEW, MANY, SHORT, Change, gaps, glimpsed, located, off_side, placed, settled, signed_gaps
@@ -211,11 +211,11 @@ class LocatedSteps:
 
     def between(self, system: Any) -> Callable[..., np.ndarray | None]:
         """Return the dense output on the sides of a system."""
-        return dense(self.sides.between, system)
+        return functools.partial(self.sides.state_at, data=system)
 
     def across(self, system: Any) -> Callable[..., np.ndarray | None]:
         """Return the dense output across jumps."""
-        return dense(self.crossing.between, system)
+        return functools.partial(self.crossing.state_at, data=system)
 
     def parts(self, t: float, row: np.ndarray, end: float) -> tuple[list[Part], np.ndarray] | None:
         """Return the parts of a step from a state at `t`, and the state at its end; None if the motion slides."""
@@ -442,12 +442,3 @@ class LocatedSteps:
         return found
 
     _known: tuple[Any, Parts] | None = None
-
-
-def dense(interpolate: Any, system: Any) -> Callable[..., np.ndarray | None]:
-    """Return the dense output (moments, times, rows) of steps with these kernel data."""
-
-    def seen(moments: np.ndarray, starts: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
-        return interpolated(interpolate, moments, starts, rows, system, 0)
-
-    return seen

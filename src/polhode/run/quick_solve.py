@@ -27,7 +27,7 @@ from ..physics.inertia_tensor import Principal
 from ..physics.problem import Problem
 from ..results.convert import Lazy
 from ..results.trajectory import Trajectory
-from .adaptive import Path, begun, interpolated
+from .adaptive import Path, begun
 from .dense import Dense
 from .error_estimate import estimated
 from .exact import exact_error
@@ -35,6 +35,7 @@ from .moderate import FASTEST, LONGEST, SHORTEST, SLOWEST, SPARSE, Moderate
 from .prepared import EndRun
 from .prepared_loops import Buffers, Loops, onwards
 from .step_control import FEW_ROWS, LARGEST, SMALLEST, formula
+from .system import interpolated
 from .tolerance import ExactRun, Solution, Wish, describing, exact_solution, interrupted, reason_of_first
 
 MOST_PIECES = 2

@@ -47,6 +47,7 @@ from .parts import Commands, Kernel, Make, parts_of
 
 if TYPE_CHECKING:
     from .control_in_python import InPython
+    from .schedule import Schedule
 
 
 @dataclasses.dataclass(eq=False)
@@ -242,6 +243,13 @@ class System:
 
     # --- states and rows ----------------------------------------------------------------------------
 
+    def state_at(
+        self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray, data: Any = None
+    ) -> np.ndarray | None:
+        """Return rows at any times between equal steps, with kernel data other than those of the problem if given."""
+        known = self.problem.kernel_data(self._number)[1] if data is None else data
+        return interpolated(self.between, times, path_times, rows, known, 0)
+
     def row(self, y: Any) -> np.ndarray:
         """Return a state as a row, without low parts."""
         return np.array([x for part in y[: 2 + bool(self.parts)] for x in part])
@@ -261,10 +269,23 @@ def engine(problem: Problem, method: Method, digits: int | None = None) -> Engin
     return System(problem, method, None if digits is None else number_of_digits(digits)).engine
 
 
-def between_steps(problem: Problem, method: Method, digits: int | None = None) -> Any:
-    """Return the dense output between the equal steps of a method."""
-    check_fit(method, problem)
-    return System(problem, method, digits).between
+def interpolated(
+    interpolate: Any, times: np.ndarray, starts: np.ndarray, rows: np.ndarray, system: Any, order: int,
+    schedule: Schedule | None = None,
+) -> np.ndarray | None:  # fmt: skip
+    """Return rows at any times, each by one step from the last stored state before it; None on failure."""
+    seen = np.empty((len(times), rows.shape[1]), dtype=rows.dtype)
+    ahead = 1 if starts[-1] >= starts[0] else -1  # steps of a chain go backwards themselves
+    first = np.clip(np.searchsorted(ahead * starts, ahead * times, side="right") - 1, 0, len(starts) - 1)
+    if schedule is None or len(schedule.legs) == 1:
+        data = system if schedule is None else schedule.system(system, schedule.legs[0])
+        return seen if interpolate(times, first, starts, rows, data, order, seen) else None
+    for leg, group in schedule.by_leg(times):
+        part = np.empty((len(group), rows.shape[1]), dtype=rows.dtype)
+        if not interpolate(times[group], first[group], starts, rows, schedule.system(system, leg), order, part):
+            return None
+        seen[group] = part
+    return seen
 
 
 def compiled(make: Callable[[], Kernel], *shortcut: Hashable) -> Any:
