@@ -265,7 +265,8 @@ def test_a_new_state_costs_no_planning(monkeypatch):
 
     solved()
     monkeypatch.setattr(step_control, "_formula", None)
-    monkeypatch.setattr(system, "compiled", None)
+    monkeypatch.setattr(step_control, "compiled", None)
+    monkeypatch.setattr(system.System, "built", None)
     assert solved().status == "finished"
 
 

@@ -193,7 +193,7 @@ class System:
     def adaptive_loop(self, name: str, make: Make, sample: InPython | None = None) -> Any:
         """Return the loop over controlled steps that `make` builds, called `name`, with samples of a controller."""
         if self.digits is not None:
-            return in_digits(self.digits, adaptive_stepping(rejecting(make())))
+            return in_working_precision(self.digits, adaptive_stepping(rejecting(make())))
 
         def loop() -> Kernel:
             return adaptive_stepping(make(), self.space)
@@ -310,11 +310,11 @@ def in_plain_python(interpolate: Callable[..., bool]) -> Callable[..., bool]:
     return fails_instead
 
 
-def in_digits(digits: int, loop: Kernel) -> Kernel:
+def in_working_precision(digits: int, loop: Kernel) -> Kernel:
     """Return a loop over controlled steps in plain Python, whose numbers are all in the working precision."""
     number = number_type(digits)
 
-    def in_working_precision(
+    def precise(
         t: Any, end: Any, last: Any, longest: Any, proposal: Any, y: Any, system: Any, tolerance: Any, largest: Any,
         order: int, times: Any, rows: Any,
     ) -> Any:  # fmt: skip
@@ -322,7 +322,7 @@ def in_digits(digits: int, loop: Kernel) -> Kernel:
             numbers = (number(x) for x in (t, end, last, longest, proposal))
             return loop(*numbers, y, system, number(tolerance), number(largest), order, times, rows)
 
-    return in_working_precision
+    return precise
 
 
 def rejecting(controlled_step: Callable[..., Any]) -> Callable[..., Any]:
