@@ -42,6 +42,12 @@ class Part:
     problem: Problem
 
     @property
+    def field(self) -> Field:
+        """The field, which brings them."""
+        assert self.problem.field is not None
+        return self.problem.field
+
+    @property
     def size(self) -> int:
         """Count of the numbers."""
         return 0
@@ -78,12 +84,6 @@ def groups(field: Field | None) -> tuple[int, ...]:
 
 class FieldStates(Part):
     """The states of a field: the pair 8(7) integrates all numbers as one system."""
-
-    @property
-    def field(self) -> Field:
-        """The field."""
-        assert self.problem.field is not None
-        return self.problem.field
 
     @property
     def size(self) -> int:
@@ -132,12 +132,6 @@ def place_of(control: ControlField, name: str) -> int:
 
 class Commands(Part):
     """Commands and memory of a controller: constant between its samples, or they change in a way known exactly."""
-
-    @functools.cached_property
-    def field(self) -> Field:
-        """The field, with the torques of the controller."""
-        assert self.problem.field is not None
-        return self.problem.field
 
     @functools.cached_property
     def control(self) -> ControlField:
