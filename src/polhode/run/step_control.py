@@ -149,7 +149,8 @@ class AdaptiveStep:
     @property
     def eps(self) -> float:
         """The relative distance of two neighbouring numbers."""
-        return EPS if self.digits is None else working_eps(self.digits)
+        digits = self.system.digits
+        return EPS if digits is None else working_eps(digits)
 
     def label(self, order: int) -> str:
         """Return the name of the method, with its order if that varies."""
