@@ -12,7 +12,7 @@ import pytest
 
 import polhode as ph
 from polhode.results.store import integrity
-from polhode.run import adaptive
+from polhode.run import adaptive, control_to_tolerance
 from polhode.run.control_to_tolerance import hopeless_steps
 
 SOLVE = sys.modules["polhode.run.solve"]
@@ -270,6 +270,22 @@ def test_a_loop_that_diverges_is_abandoned_early(law: Any, how: Any) -> None:
         ph.solve(FREE, **how, t_end=1e4, control=law, period=0.5)
     assert 5e5 < len(caught.value.partial) < 2e6  # type: ignore[arg-type]
     assert "unstable" in str(caught.value)
+
+
+def test_a_loop_whose_first_step_after_a_full_buffer_fails_keeps_its_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    @ph.torque
+    def ending(t: float) -> Any:
+        return [1e-12 * ph.math.sqrt(1.2 - t), 0.0, 0.0]
+
+    def failing() -> int:
+        with pytest.raises(ph.StepError, match="math domain error") as caught:
+            ph.solve(FREE.in_field(ending()), step_tol=1e-8, t_end=1e4, control=pushing, period=0.5)
+        return len(caught.value.partial)  # type: ignore[arg-type]
+
+    states = failing()
+    short = functools.partial(control_to_tolerance.AdaptiveStep, few_rows=states)
+    monkeypatch.setattr(control_to_tolerance, "AdaptiveStep", short)
+    assert failing() == states
 
 
 @pytest.mark.filterwarnings("ignore::polhode.errors.ResultWarning")

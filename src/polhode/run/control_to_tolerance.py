@@ -67,13 +67,16 @@ class SampledRun(Run):
         period = float(self.system[2][self.controlled_step.system.commands.period_place])
         self.needed, states, samples, current = 0.0, 0, np.empty(0, int), 0.0
         for piece in super().pieces():
+            if piece.standing is None:  # the last one; it is empty if its first step failed
+                yield piece
+                continue
             passed = np.ceil((piece.times - self.problem.t0) / period - WITHIN)
             new = np.flatnonzero(np.diff(passed, prepend=current))
             samples, current = np.append(samples, states + new)[-GROWING - 1 :], passed[-1]
             states += len(piece.times)
             left = (self.end - float(piece.times[-1])) / period
             needed = hopeless_steps(np.diff(samples), left, self.controlled_step.most)
-            if needed and piece.standing is not None:
+            if needed:
                 self.needed = needed
                 yield dataclasses.replace(piece, finished=False, crawling=True, standing=None)
                 return
