@@ -187,6 +187,34 @@ def test_a_closed_stderr_stops_nothing(screen):
     compiling(8)
 
 
+@pytest.mark.parametrize("odd", [types.SimpleNamespace(write=len, flush=list), io.TextIOWrapper(io.BytesIO())])
+def test_no_terminal_is_what_cannot_say_so(screen, odd):
+    """What a program with windows puts in the place of stderr, and a stream that is closed."""
+    if isinstance(odd, io.TextIOWrapper):
+        odd.close()
+    notice.sys.stderr = odd
+    assert not notice.has_reader()
+    with notice.about("imidm", True):
+        compiling(8)
+
+
+def test_an_interrupt_before_anything_is_told_ends_the_line(screen, monkeypatch):
+    start = threading.Thread.start
+
+    def interrupted(thread):
+        start(thread)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as here:
+        here.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            compiling(1)
+    time.sleep(8 * STEP)
+    assert (notice.LINE.depth, screen.getvalue()) == (0, "")
+    compiling(8)
+    assert "compiling" in screen.getvalue()
+
+
 class Card:
     """numba-cuda, with kernels that take long to compile."""
 

@@ -35,7 +35,15 @@ KEPT, FORGOTTEN = "once; kept in the cache", "once in this process"
 
 def has_reader() -> bool:
     """Whether somebody reads stderr: in a terminal, or in a notebook."""
-    return sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+    return sys.stderr is not None and (_is_terminal() or "ipykernel" in sys.modules)
+
+
+def _is_terminal() -> bool:
+    """Whether stderr is a terminal; it may be closed, or an object of another program that can only be written to."""
+    try:
+        return bool(sys.stderr.isatty())
+    except (AttributeError, OSError, ValueError):
+        return False
 
 
 class Subject(NamedTuple):
@@ -110,8 +118,13 @@ class Line:
                 self.spent = 0.0
             self.text, self.stop = f"compiling {subject.what} ({fate}) ...", threading.Event()
             waiting = threading.Thread(target=self._wait, args=(self.stop, subject.shown), daemon=True)
-        with contextlib.suppress(RuntimeError):  # the interpreter ends, and starts no more threads
+        try:
             waiting.start()
+        except RuntimeError:  # the interpreter ends, and starts no more threads
+            pass
+        except BaseException:  # an interrupt, after which nobody ends the line
+            self.end()
+            raise
 
     def end(self) -> None:
         """Clear or complete the line."""
@@ -161,7 +174,7 @@ def _is_worker() -> bool:
 
 def _in_place() -> bool:
     """Whether the line can be rewritten: in a terminal without a live display, through which stderr would go."""
-    return sys.stderr.isatty() and not hasattr(sys.stderr, "rich_proxied_file")
+    return _is_terminal() and not hasattr(sys.stderr, "rich_proxied_file")
 
 
 def _write(text: str) -> None:
