@@ -205,6 +205,13 @@ def test_orbits_end_with_the_step_that_reaches_them():
     assert resolved(problem, exactly.settings, exactly.shared) == {"tol": 1e-6, "t_end": 0.01 * period}
 
 
+@pytest.mark.parametrize(("option", "said"), [("nan", "dt must be finite"), ("1e-320", "steps of dt = .* away")])
+def test_orbits_of_no_number_of_steps_are_refused(option, said):
+    loaded()
+    assert re.search(said, refused("run", "a.toml", "--dt", option))
+    assert "run.orbits: t_end must be finite" in fault("orbits = 0.01", "orbits = 1e308")
+
+
 @pytest.mark.usefixtures("plain_first")
 def test_options_replace_the_orbits():
     loaded()

@@ -177,7 +177,8 @@ class Shared:
         if not math.isfinite(period):
             raise Fault("run.orbits", "this needs an orbit by elements with eccentricity < 1; give t_end instead")
         span = orbits * period
-        return t0 + (math.ceil(span / abs(dt) - 1e-9) * abs(dt) if dt else span)
+        steps = span / abs(dt) if dt else 0.0
+        return t0 + (math.ceil(steps - 1e-9) * abs(dt) if dt and math.isfinite(steps) else span)
 
 
 def _orbit(where: str, part: OrbitPart, folder: Path) -> Motion:
