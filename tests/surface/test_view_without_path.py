@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import polhode as ph
+from commands import polhode
 from pages import until
 from polhode.viewer import delivery
 from waiting import PATIENCE
@@ -105,6 +106,21 @@ def test_without_a_screen_it_says_what_to_do(sol: ph.Trajectory, capsys: Any, mo
     assert f"written to {page}" in said
     assert 'view("page.html")' in said
     assert page.is_file()
+
+
+def test_a_folder_that_cannot_be_written_is_named(
+    sol: ph.Trajectory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with pytest.raises(ph.InputError, match=r"no temporary page can be written \(No such file.*\); give a path"):
+        sol.view()
+
+
+@pytest.mark.usefixtures("in_a_folder")
+def test_commands_start_no_browser_without_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webbrowser, "open", lambda _: pytest.fail("opened"))
+    monkeypatch.setattr(delivery, "has_screen", lambda: False)
+    assert "no browser could be opened here" in polhode("live", "free", "--open").stderr
 
 
 def test_ipython_in_a_terminal_is_no_notebook(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import webbrowser
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from .console import app, examples, guarded
+from .view import show_page
 
 LIVE_HELP = examples("polhode live top --open", "polhode live free --out class.html --t-end 40")
 
@@ -29,4 +29,4 @@ def live_command(
     page = view_live(out or Path(f"live_{kind}.html"), kind, method=method, t_end=t_end, overwrite=overwrite)
     typer.echo(f"written       {page}   open it in any browser")
     if show:
-        webbrowser.open(page.resolve().as_uri())
+        show_page(page)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -62,7 +61,15 @@ def view_command(
         page = view(sols, target, body=body, title=title, overwrite=overwrite)
     typer.echo(f"written       {page}   open it in any browser")
     if show:
-        webbrowser.open(page.resolve().as_uri())
+        show_page(page)
+
+
+def show_page(page: Path) -> None:
+    """Open a page in the browser, or say that there is none."""
+    from ..viewer.delivery import opened
+
+    if not opened(page.resolve()):
+        typer.echo("no browser could be opened here", err=True)
 
 
 def trajectory_in(file: Path, allow_code: bool = False) -> Trajectory:

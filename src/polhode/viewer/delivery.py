@@ -72,7 +72,7 @@ def _in_notebook(title: str, text: str) -> Path:
 def _in_browser(title: str, text: str) -> Path:
     """The file stays: the browser may read it after the program has ended."""
     page = _written(title, text)
-    if has_screen() and webbrowser.open(page.as_uri()):
+    if opened(page):
         print(f"opened in the browser: {page}", file=sys.stderr)
     else:
         print(
@@ -83,10 +83,20 @@ def _in_browser(title: str, text: str) -> Path:
 
 
 def _written(title: str, text: str) -> Path:
-    name = re.sub(r"[^\w-]+", "_", title).strip("_")[:60] or "page"
-    page = Path(tempfile.mkdtemp(prefix="polhode-")) / f"{name}.html"
-    write_whole(page, text, durable=False)
+    name = re.sub(r"[^\w-]+", "_", title).strip("_")[:50] or "page"
+    try:
+        page = Path(tempfile.mkdtemp(prefix="polhode-")) / f"{name}.html"
+        write_whole(page, text, durable=False)
+    except OSError as fault:
+        raise InputError(
+            f"no temporary page can be written ({fault.strerror or fault}); give a path, such as 'page.html'", "path"
+        ) from None
     return page
+
+
+def opened(page: Path) -> bool:
+    """Open a page in a graphical browser, if there is one."""
+    return has_screen() and webbrowser.open(page.as_uri())
 
 
 def has_screen() -> bool:
