@@ -44,10 +44,11 @@ def needed(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as fault:
-        package = str(fault.name or module).partition(".")[0]
-        if package not in PACKAGES:
+        named = (str(name).partition(".")[0] for name in (fault.name, module))
+        package = next((name for name in named if name in PACKAGES), None)
+        if package is None:
             raise
-        absent = isinstance(fault, ModuleNotFoundError)
+        absent = isinstance(fault, ModuleNotFoundError) and str(fault.name).partition(".")[0] == package
         why = "which is not installed" if absent else f"which cannot be imported ({fault})"
     extra, who = PACKAGES[package]
     raise InputError(f"{who} {INSTALLED_AS.get(package, package)}, {why}: pip install 'polhode[{extra}]'")

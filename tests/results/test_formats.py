@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import struct
+import types
 import zlib
 from pathlib import Path
 from typing import Any
@@ -347,6 +348,15 @@ def test_a_missing_package_is_named(sol: ph.Trajectory, monkeypatch: pytest.Monk
     with pytest.raises(ph.InputError, match=r"need pyarrow, which is not installed: pip install 'polhode\[arrow\]'"):
         sol.export("run.parquet")
     assert list(Path().iterdir()) == []
+
+
+def test_a_package_that_lacks_another_is_named(sol: ph.Trajectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacking(module: str) -> None:
+        raise ModuleNotFoundError(f"{module} needs numcodecs", name="numcodecs")
+
+    monkeypatch.setattr("polhode._extras.importlib", types.SimpleNamespace(import_module=lacking))
+    with pytest.raises(ph.InputError, match=r"need zarr, which cannot be imported \(.*numcodecs.*polhode\[files\]"):
+        sol.save("run.zarr")
 
 
 def test_every_format_can_be_imported() -> None:
