@@ -254,6 +254,7 @@ def test_files_and_digits_have_the_true_times(tmp_path):
     assert np.abs(digits.momentum - sol.momentum).max() < 1e-13
 
 
+@pytest.mark.filterwarnings("ignore:.*do not follow a body")
 def test_every_body_of_an_ensemble_has_its_own_times():
     """The steps of each are those of a run of its own; one that runs away leaves the others alone."""
     wall = ph.problems.coulomb_wall()

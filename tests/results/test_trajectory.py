@@ -500,3 +500,10 @@ def test_save_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest
         monkeypatch.undo()
         assert_same(ph.load(path), old)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["run.nc", "run.zarr"]
+
+
+def test_euler_angles_at_the_start_of_a_body_in_no_attitude_yet():
+    """At the identity only the sum of the first and last angle of ZXZ is determined: it is given without a warning."""
+    sol = ph.solve(ph.Problem(ph.Body([1.0, 2.0, 3.0]), omega=[0.01, 1.0, 0.0]), "akw", dt=0.01, steps=3)
+    assert np.array_equal(sol.euler_deg("ZXZ")[0], [0.0, 0.0, 0.0])
+    assert np.allclose(sol.euler("ZXZ"), np.radians(sol.euler_deg("ZXZ")), rtol=1e-15, atol=0)

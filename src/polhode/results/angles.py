@@ -23,21 +23,25 @@ _NAME = re.compile(f"{EULER}([XYZ]{{3}}|[xyz]{{3}})(?:_([123]))?")
 
 
 def degrees(quaternion: np.ndarray, sequence: str) -> np.ndarray:
-    """Euler angles (..., 3) in degrees of attitudes (..., 4), in the order of the sequence; NaN where there is none.
+    """Euler angles (..., 3) in degrees of attitudes (..., 4), in the order of the sequence."""
+    return of_attitudes(quaternion, euler_sequence("euler", sequence, "euler"), degrees=True)
+
+
+def of_attitudes(quaternion: np.ndarray, axes: str, degrees: bool) -> np.ndarray:
+    """Euler angles (..., 3) of attitudes (..., 4), in the order of a checked sequence; NaN where there is none.
 
     Where the first and the last axis are parallel, only their sum or difference is determined; SciPy then sets the
     last angle to zero, which gives the right attitude, so its warning is left out.
     """
     from scipy.spatial.transform import Rotation
 
-    axes = euler_sequence("euler", sequence, "euler")
     known = np.isfinite(quaternion).all(axis=-1)
     found = np.full((*quaternion.shape[:-1], 3), np.nan)
     if known.any():
         turned = Rotation.from_quat(quaternion[known], scalar_first=True)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Gimbal lock")
-            found[known] = turned.as_euler(axes, degrees=True)
+            found[known] = turned.as_euler(axes, degrees=degrees)
     return found
 
 

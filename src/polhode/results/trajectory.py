@@ -20,7 +20,7 @@ from ..physics.conserved import THERMOSTATTED, Conserved, conserved
 from ..physics.control.controller import control_in
 from ..physics.shapes import Shape
 from ..physics.validate import euler_sequence, flag
-from . import observables
+from . import angles, observables
 from .samples import Samples
 
 if TYPE_CHECKING:
@@ -361,7 +361,7 @@ class Trajectory:
         SciPy.
         """
         axes = euler_sequence("the sequence of Euler angles", sequence, "sequence")
-        return np.asarray(self.rotation.as_euler(axes, degrees=flag("degrees", degrees)))
+        return angles.of_attitudes(self.quaternion, axes, flag("degrees", degrees))
 
     def euler_deg(self, sequence: str) -> np.ndarray:
         """Euler angles (n, 3) for a sequence, in degrees."""
