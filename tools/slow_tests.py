@@ -18,15 +18,18 @@ from pathlib import Path
 
 LIST = Path(__file__).parents[1] / "tests" / "slow.txt"
 
-SHARE = 8.0
+SHARE = 24.0
 """Seconds of a file in the fast suite."""
 
 ESSENTIAL = {
     "tests/methods/test_declarations.py": 100.0,
     "tests/methods/test_every_lie.py": 100.0,
+    "tests/run/test_junk.py": 100.0,
+    "tests/run/test_ways.py": 100.0,
     "tests/surface/test_docs.py": 100.0,
 }
-"""Larger shares: every declaration of every method, the lies that must be caught, and the code of the documents."""
+"""Larger shares: every declaration of every method, the lies that must be caught, bad input, the comparison of all ways
+of running a motion, and the code of the documents."""
 
 
 def times(report: str) -> dict[str, float]:
