@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import reprlib
 from collections.abc import Callable
 from typing import Any, ParamSpec
 
@@ -14,20 +15,8 @@ Arguments = ParamSpec("Arguments")
 
 MOMENTS = "ph.Body([1.0, 2.0, 3.0], mass=1.0)"
 LENGTHS = (
-    "size",
-    "sizes",
-    "dimensions",
-    "edges",
-    "lengths",
-    "box",
-    "shape",
-    "a",
-    "b",
-    "c",
-    "width",
-    "depth",
-    "density",
-)
+    "size", "sizes", "dimensions", "edges", "lengths", "box", "shape", "a", "b", "c", "width", "depth", "density",
+)  # fmt: skip
 """Words for lengths, which solids have and `ph.Body` has not."""
 
 
@@ -53,7 +42,7 @@ def says_what_to_write(init: Callable[Arguments, None]) -> Callable[Arguments, N
 
 def _instead(word: str, named: dict[str, Any], known: list[str]) -> str:
     """The call that was probably meant."""
-    amount = next((f", {name}={named[name]!r}" for name in ("mass", "density") if name in named), "")
+    amount = next((f", {name}={reprlib.repr(named[name])}" for name in ("mass", "density") if name in named), "")
     if word in ("radius", "height"):
         return f"a cylinder is ph.Body.cylinder(radius=1.0, height=2.0{amount})"
     if word in LENGTHS:

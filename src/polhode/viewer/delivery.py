@@ -73,7 +73,7 @@ def _in_browser(title: str, text: str) -> Path:
     """The file stays: the browser may read it after the program has ended."""
     page = _written(title, text)
     if opened(page):
-        print(f"opened in the browser: {page}", file=sys.stderr)
+        print(f'opened in the browser: {page} (if it shows no page, give a path: view("page.html"))', file=sys.stderr)
     else:
         print(
             f"written to {page}; no browser could be opened here. Open this file in a browser, or choose the place "

@@ -108,7 +108,7 @@ def degrees(bodies: Bodies, number: int) -> int:
 
 def _fixed(fixed: Any, most: int) -> int:
     """Check a number of degrees of freedom that the translation does not have."""
-    if not isinstance(fixed, int | np.integer) or not 0 <= fixed < most:
+    if isinstance(fixed, bool) or not isinstance(fixed, int | np.integer) or not 0 <= fixed < most:
         raise InputError(
             f"fixed must be a whole number below {most}, the degrees of freedom of the translation; got {fixed!r}",
             "fixed",

@@ -57,7 +57,7 @@ class CardMemory(Memory):
         return self.empty(shape) if found is None else found
 
     def _empty_with_room(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Return an array to be filled, with room for as much after it: the result of a run without kept states."""
+        """Return an array to be filled, with room for as much after it: the result of a run that keeps no states."""
         found: np.ndarray = self.empty((2, *shape))[0]
         return found
 

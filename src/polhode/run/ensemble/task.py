@@ -112,7 +112,7 @@ class Task:
         return self.batch.per_body_dt or self.method.has_own_time or self.counts is not None
 
     def times(self) -> np.ndarray:
-        """Return the times of the kept states, if they are the same for all bodies."""
+        """Return the times of the states that are kept, if they are the same for all bodies."""
         if self.stops is not None:
             return np.append(self.t0, self.stops if self.wanted is None else self.stops[-1])
         return self.t0 + self.kept * self.batch.dt[0]
